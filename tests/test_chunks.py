@@ -1,6 +1,7 @@
 """Runs in chunks: the same to the last bit however they are cut, stopped and gone on with, and one
 program for any duration and any number of states."""
 
+import dataclasses
 import logging
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from representatives import representatives
 import jaxmbs as jm
 from jaxmbs import motions, planar
 from jaxmbs._dynamics import _chunks
+from jaxmbs._dynamics._failures import explain
+from jaxmbs._dynamics._passages import Passages
 
 
 STATES = (
@@ -139,6 +142,16 @@ def test_states_and_steps_do_not_depend_on_the_chunks(name: str, pace: Any):
     for states, steps in ((5, 2), (1, 1), (256, 3), (len(whole.times), 10**6)):
         pace(states, steps)
         assert_same(run(), whole)
+
+
+def test_a_run_without_monitor_that_creeps_is_told_what_it_lacks():
+    """Nothing else of the run says that the monitor was off."""
+    run = swinging(max_steps=7)()
+    assert "largest number of steps" in run.message
+    assert "monitor" not in run.message
+    unwatched = dataclasses.replace(run, passes=Passages.none(run.q.dtype))
+    text = explain(run.system, jm.formulations.MinimumNorm(), unwatched)
+    assert "leave out monitor=False" in text
 
 
 def stopped(run: Run, after: int) -> jm.results.Trajectory:

@@ -15,7 +15,7 @@ from exact_motions import directions, elastic_rod, G, Pendulum, RollingDisk, Ska
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar, spatial
 from jaxmbs._dynamics._generalized_alpha import AlphaState, coloured_jacobian, colouring, no_matrix
-from jaxmbs._dynamics._look import Arguments, Packed
+from jaxmbs._dynamics._state_evaluation import Arguments, Packed
 
 
 ROD, SKATE = Pendulum(np.sin(0.2)), Skate(8.0, 0.0, 4.2, G)

@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 
 from jaxmbs import MultibodySystem, planar
 from jaxmbs._dynamics import Statistics
+from jaxmbs._dynamics._passages import Passages
 from jaxmbs._reactions import Reactions, Wrench
 from jaxmbs._verdict import Verdict
 from jaxmbs.plot import draw_curve, draw_force, draw_reactions
@@ -127,8 +128,7 @@ def still(system: MultibodySystem) -> Trajectory:
         position_error=jnp.zeros(4),
         velocity_error=jnp.zeros(4),
         reached=jnp.ones(4, bool),
-        passages=jnp.zeros(0),
-        passage_count=none,
+        passes=Passages.none(np.dtype(float)),
         stopped=jnp.asarray(False),
         statistics=Statistics(none, none, none),
         result=RESULTS.successful,

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
 from jaxmbs import generalized
-from jaxmbs._dynamics._monitor import guarded
+from jaxmbs._dynamics._step_size import guarded
 
 
 G = 9.81

@@ -9,13 +9,9 @@ import pytest
 from exact_motions import angle_of_chain
 
 import jaxmbs as jm
-from jaxmbs._dynamics._monitor import (
-    clear_places,
-    PackedCrossings,
-    PassageSteps,
-    SingularCrossings,
-)
+from jaxmbs._dynamics._monitor import PackedCrossings, SingularCrossings
 from jaxmbs._dynamics._runge_kutta import tableau_of
+from jaxmbs._dynamics._step_size import clear_places, PassageSteps
 
 
 METHODS = {"dopri8": dfx.Dopri8(), "tsit5": dfx.Tsit5(), "euler-heun": dfx.Heun()}

@@ -14,6 +14,7 @@ from representatives import representatives, representatives_at
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._dynamics import _passages
+from jaxmbs._dynamics._passages import Passages
 from jaxmbs.cli import _kinematics
 from jaxmbs.cli._output import show
 from jaxmbs.io import load_trajectory, save_trajectory
@@ -372,9 +373,9 @@ class TestWhoIsNotLookedAfter:
         assert "motion passed a singular configuration at" in run.message
         save_trajectory(run, tmp_path / "run.npz")
         assert load_trajectory(tmp_path / "run.npz", system).passed == run.passed
-        unconfirmed = dataclasses.replace(run, passed=())
+        unconfirmed = dataclasses.replace(run, passes=run.passes.unconfirmed)
         assert "or came near one" in event.reason(unconfirmed)
-        refuted = dataclasses.replace(unconfirmed, passage_count=jnp.asarray(0))
+        refuted = dataclasses.replace(run, passes=Passages.none(run.q.dtype))
         assert "does not pass it" in event.reason(refuted)
 
     def test_what_lies_behind_the_end_of_a_run(self):

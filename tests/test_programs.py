@@ -15,7 +15,8 @@ from jax.extend import core
 from representatives import representatives, representatives_at
 
 import jaxmbs as jm
-from jaxmbs._dynamics._integrate import integrate, starting
+from jaxmbs._dynamics._integrate import integrate
+from jaxmbs._dynamics._step_size import starting
 
 
 def pendulum(*drivers: jm.Driver) -> jm.MultibodySystem:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import bounds, planar, spatial
+from jaxmbs._dynamics._passages import Passages
 from jaxmbs._dynamics._trajectory import Statistics
 from jaxmbs._ranges._bounds import directions
 from jaxmbs.cli import _simulate
@@ -487,8 +488,7 @@ def _motion(system: jm.MultibodySystem, v: Any) -> jm.results.Trajectory:
     return jm.results.Trajectory(
         *(times, q, v, acceleration, multipliers, jnp.zeros(count), jnp.zeros(count)),
         reached=jnp.ones(count, bool),
-        passages=jnp.zeros(0),
-        passage_count=steps,
+        passes=Passages.none(q.dtype),
         stopped=jnp.asarray(False),
         statistics=Statistics(steps, steps, steps),
         result=jm.results.RESULTS.successful,

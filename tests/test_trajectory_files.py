@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from jaxmbs import AbstractSystem, GeneralizedSystem, Model, MultibodySystem, planar, spatial
 from jaxmbs._dynamics import Statistics
+from jaxmbs._dynamics._passages import Passages
 from jaxmbs.io import load_trajectory, ModelError, save_trajectory
 from jaxmbs.results import Kinematics, RESULTS, Trajectory
 
@@ -54,8 +55,7 @@ def moved(system: AbstractSystem, q: jax.Array, rng: np.random.Generator) -> Tra
         position_error=numbers(COUNT),
         velocity_error=numbers(COUNT),
         reached=jnp.asarray([True, True, True, False]),
-        passages=jnp.asarray([0.25, jnp.nan]),
-        passage_count=jnp.asarray(1),
+        passes=Passages(jnp.asarray([0.25, jnp.nan]), jnp.asarray(1)),
         stopped=jnp.asarray(True),
         statistics=Statistics(jnp.asarray(7), jnp.asarray(5), jnp.asarray(2)),
         result=RESULTS.step_too_small,
@@ -81,8 +81,7 @@ def free() -> Trajectory:
         lengths=["x"],
     )
     found = moved(system, jnp.zeros(2), np.random.default_rng(2))
-    nothing = jnp.zeros(0)
-    return eqx.tree_at(lambda x: (x.passages, x.passage_count), found, (nothing, jnp.asarray(0)))
+    return eqx.tree_at(lambda x: x.passes, found, Passages.none(found.q.dtype))
 
 
 @pytest.fixture(scope="module")

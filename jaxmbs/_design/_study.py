@@ -16,6 +16,7 @@ from .. import _settings
 from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
+from .._dynamics._passages import Passages
 from .._dynamics._projection import errors, project_velocity
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
@@ -126,8 +127,7 @@ class AtState(AbstractRun):
             position[None],
             velocity[None],
             jnp.ones((1,), bool),
-            jnp.zeros((0,), q.dtype),
-            none,
+            Passages.none(q.dtype),
             jnp.asarray(False),
             Statistics(none, none, none),
             result,

@@ -32,9 +32,9 @@ if _TYPE_CHECKING:
         KinematicsError as KinematicsError,
     )
     from ._linearise import Linearisation as Linearisation, linearise as linearise
-    from ._look import Baumgarte as Baumgarte, Projection as Projection
     from ._reactions_of_state import reactions as reactions
     from ._simulate import resume as resume, simulate as simulate
+    from ._state_evaluation import Baumgarte as Baumgarte, Projection as Projection
     from ._trajectory import (
         Controls as Controls,
         controls as controls,
@@ -94,7 +94,7 @@ else:
             "resume",
             "simulate",
         ),
-        "_look": (
+        "_state_evaluation": (
             "Baumgarte",
             "Projection",
         ),

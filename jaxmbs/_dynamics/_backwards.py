@@ -31,21 +31,21 @@ from .._linalg._many_states import any_state, unless_alone
 from .._system import AbstractSystem, Equations, Evaluation, MOST
 from ._friction import accelerated
 from ._integrate import Sizes, Tape, with_row
-from ._look import Arguments, Look, Packed, PASSES, Solved, split
 from ._projection import projection_factors, SavedState
 from ._runge_kutta import (
     beginning_of,
-    look_of,
     marks_of,
+    residuals_of,
     Start,
     state_of,
+    StateToEvaluate,
     step_constants,
     StepConstants,
+    StepLoop,
     StepRecord,
-    StepTurn,
-    turned,
-    TurnState,
+    transition,
 )
+from ._state_evaluation import Arguments, Packed, PASSES, Solved, split, StateResiduals
 
 
 # --------------------------------------------------------------------------------------------------
@@ -124,10 +124,11 @@ class Evaluated(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """Recomputation of a step: is it `wanted` now? `look`: that of an evaluation."""
+    """Recomputation of a step: is it `wanted` now? `residuals`: of an evaluation, in
+    that step."""
 
     wanted: BoolScalar
-    look: Callable[[Evaluated], tuple[StepConstants, Look]]
+    residuals: Callable[[Evaluated], tuple[StepConstants, StateResiduals]]
 
 
 class EvaluationVJP(NamedTuple):
@@ -155,7 +156,9 @@ def evaluation_vjp(run: TapedRun, place: Place, again: Recomputation | None) -> 
     configuration, which were moved in the other order."""
     t, state = place.t, place.state
 
-    def looked(numbers: Float[Array, " n"], t: Scalar, state: Float[Array, " state"]) -> Evaluated:
+    def evaluated(
+        numbers: Float[Array, " n"], t: Scalar, state: Float[Array, " state"]
+    ) -> Evaluated:
         given = run.arguments(numbers)
         q, v = split(given.system, state)
         found = given.system.evaluation(q, v, t)
@@ -166,7 +169,7 @@ def evaluation_vjp(run: TapedRun, place: Place, again: Recomputation | None) -> 
             equations = eqx.tree_at(lambda e: e.offset, equations, offset)
         return Evaluated(equations, found.gap, found.rate, given.system.flow(q, v, t))
 
-    found, pull = eqx.filter_vjp(looked, run.numbers, t, state)
+    found, pull = eqx.filter_vjp(evaluated, run.numbers, t, state)
     system, (q, v) = run.given.system, split(run.given.system, state)
     asked = _requested_projections(again, found)
     back = _solution_back(run, found, place, asked)
@@ -201,11 +204,11 @@ def _requested_projections(again: Recomputation | None, found: Evaluated) -> _Pr
     nothing = _Projections(no, no, no)
     if again is None:
         return nothing
-    wanted, look_of = again
+    wanted, residuals = again
 
     def projections() -> _Projections:
-        _, look = look_of(found)
-        return _Projections(wanted, look.moving, look.purpose.opening)
+        _, state = residuals(found)
+        return _Projections(wanted, state.moving, state.opening)
 
     return lax.cond(wanted, projections, lambda: nothing)
 
@@ -525,18 +528,17 @@ def _first_making(run: TapedRun) -> _Recomputed:
     return making._replace(turn=_stopped(beginning_of(_constants(run, making))))
 
 
-def _stopped(turn: StepTurn) -> StepTurn:
-    return turn._replace(status=jnp.zeros_like(turn.status))
+def _stopped(loop: StepLoop) -> StepLoop:
+    return loop._replace(packed=jnp.zeros_like(loop.packed))
 
 
 def _constants(run: TapedRun, making: _Recomputed) -> StepConstants:
     """Constants of the step that is recomputed."""
     k = jnp.minimum(making.step, run.sizes.steps - 1)
-    near, inside, known = marks_of(run.tape.marks[k])
+    onto, inside, known = marks_of(run.tape.marks[k])
     wanted = None if run.solver.inside is None else inside
-    start = Start(
-        run.end_before(k), run.tape.ends[k], making.y, making.slope, known, near, wanted, None
-    )
+    t0, t1, near = run.end_before(k), run.tape.ends[k], jnp.asarray(False)
+    start = Start(t0, t1, making.y, making.slope, known, near, onto, wanted, None)
     return step_constants(run.solver.solver, Packed(run.given), start)
 
 
@@ -549,13 +551,13 @@ def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machin
     record = _row(records, jnp.maximum(turn.step - 1, 0) % room)
     place = _place(run, by, record, turn)
     if making is None:
-        looked = evaluation_vjp(run, place, None)
-        after = _with_state(run, record, turn, place, looked.inputs)
+        pulled = evaluation_vjp(run, place, None)
+        after = _with_state(run, record, turn, place, pulled.inputs)
         return _Machine(_if(left, after, turn), None, records)
 
-    def prepared() -> tuple[Scalar, Float[Array, " state"], StepTurn]:
+    def prepared() -> tuple[Scalar, Float[Array, " state"], StepLoop]:
         step = _constants(run, making)
-        begins = making.turn.status[0] <= 0
+        begins = ~making.turn.going
         now = _if(begins, beginning_of(step), making.turn)
         q, v, t, _ = state_of(step, now)
         return t, jnp.concatenate([q, v]), now
@@ -563,23 +565,24 @@ def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machin
     again = making.step < turn.step
     t, state, now = lax.cond(again, prepared, lambda: (place.t, place.state, making.turn))
 
-    def look(found: Evaluated) -> tuple[StepConstants, Look]:
+    def residuals(found: Evaluated) -> tuple[StepConstants, StateResiduals]:
         step, (q, v) = _constants(run, making), split(run.given.system, state)
-        there = TurnState(q, v, t, jnp.asarray(True))
-        return step, look_of(step, now, there, Evaluation(found.equations, found.gap, found.rate))
+        there = StateToEvaluate(q, v, t, jnp.asarray(True))
+        evaluation = Evaluation(found.equations, found.gap, found.rate)
+        return step, residuals_of(step, now, there, evaluation)
 
-    looked = evaluation_vjp(run, place._replace(t=t, state=state), Recomputation(again, look))
+    pulled = evaluation_vjp(run, place._replace(t=t, state=state), Recomputation(again, residuals))
 
     def one_more() -> tuple[_BackwardState, _Recomputed]:
-        step, there = look(looked.found)
-        after = turned(step, now, there, looked.solved)
-        done = after.status[0] <= 0
+        step, there = residuals(pulled.found)
+        after = transition(step, now, there, pulled.solved)
+        done = ~after.going
         ends = jnp.stack([after.rows[-1, 1], after.rows[-1, 0]])
         y, slope = jnp.where(done, ends, jnp.stack([making.y, making.slope]))
         return turn, _Recomputed(making.step + done, y, slope, after)
 
     def one_back() -> tuple[_BackwardState, _Recomputed]:
-        after = _with_state(run, record, turn, place, looked.inputs)
+        after = _with_state(run, record, turn, place, pulled.inputs)
         # Before the first of a segment stand those of the one before, which are made again.
         ends = (after.step < turn.step) & (after.step % room == 0) & (after.step > 0)
         begin = jnp.maximum(after.step - room, 0)
@@ -617,7 +620,7 @@ def _place(run: TapedRun, by: ByRows, record: StepRecord, turn: _BackwardState) 
         saving,
         jnp.where(saving, time, t0 + nodes[stage] * (t1 - t0)),
         jnp.where(saving, there, record.places[stage]),
-        given.stabilisation.projecting & (saving | last | given.moves(marks_of(record.marks).near)),
+        given.stabilisation.projecting & (saving | last | marks_of(record.marks).onto),
         ByState(
             jnp.where(saving, by_there, jnp.where(last, turn.y1, 0.0)),
             jnp.where(saving, 0.0, by_slope[:nq]),

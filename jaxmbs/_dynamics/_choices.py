@@ -20,8 +20,9 @@ from .._loading import late
 from .._programs import Sealed
 from .._solution import RESULTS
 from .._system import AbstractSystem
-from ._look import AbstractStabilisation, Projection
+from ._passages import Passages
 from ._projection import SavedState
+from ._state_evaluation import AbstractStabilisation, Projection
 from ._trajectory import Statistics, Trajectory
 
 
@@ -186,15 +187,6 @@ class Start(NamedTuple):
     y: Float[Array, " state"]
     span: Float[Array, " times"]
     onto: BoolScalar | None
-
-
-class Passages(NamedTuple):
-    """Passages through singular configurations: `times` (s), `count` of them, and `states` next to
-    the first of them."""
-
-    times: Float[Array, " k"]
-    count: IntScalar
-    states: Float[Array, "states numbers"]
 
 
 class StateChecks(NamedTuple):

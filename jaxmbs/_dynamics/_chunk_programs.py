@@ -12,7 +12,7 @@ from .._system import AbstractSystem
 from ._choices import Chunk, Integration, Limits, StateChecks, Underway
 from ._chunks import first_failure, first_in_batches, lanes_of
 from ._elastic_theory import largest_deflection
-from ._integrate import begin, go_on, Part, under_way
+from ._integrate import begin, go_on, Part
 from ._projection import SavedState
 from ._run import (
     controlled,
@@ -30,6 +30,7 @@ from ._run import (
 )
 from ._runge_kutta import Inside
 from ._solver import Kept
+from ._step_size import under_way
 from ._trajectory import Statistics
 
 

@@ -176,12 +176,11 @@ class Unfinished(eqx.Module):
 
 
 class Run(NamedTuple):
-    """The trajectory of a run, the event that ended it, and states next to its passages. If it was
-    `interrupted`, the trajectory holds what is left."""
+    """The trajectory of a run, and the event that ended it. If it was `interrupted`, the trajectory
+    holds what is left."""
 
     trajectory: Trajectory
     event: Any
-    states: Any
     interrupted: bool
 
 
@@ -238,7 +237,7 @@ def run_in_chunks(
         trajectory = dataclasses.replace(trajectory, unfinished=left)
     elif integration.progress is not None:
         integration.progress.close(done.underway.state.opened().progress_meter_state)
-    return Run(trajectory, last.event, np.asarray(last.passages.states), interrupted)
+    return Run(trajectory, last.event, interrupted)
 
 
 def _last_of(done: _Done) -> Chunk:
@@ -311,8 +310,7 @@ def _trajectory_of(system: AbstractSystem, integration: Integration, done: _Done
         whole.position_error,
         whole.velocity_error,
         whole.reached,
-        last.passages.times,
-        last.passages.count,
+        last.passages,
         last.stopped,
         last.statistics,
         last.result,

@@ -348,7 +348,22 @@ def explain(
         return f"{text} {open_ones}"
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
-    return " ".join([text, *filter(None, [_hardest(system, trajectory)]), *left])
+    advice = [_hardest(system, trajectory), _unmonitored(system, trajectory)]
+    return " ".join([text, *filter(None, advice), *left])
+
+
+def _unmonitored(system: AbstractSystem, trajectory: Trajectory) -> str:
+    """The advice for a run without monitor that could not go on where its rank may be about to
+    drop."""
+    watched = trajectory.passes.times.size or not len(system.structure.rows)
+    crept = bool(trajectory.result == RESULTS.step_too_small)
+    crept = crept or bool(trajectory.result == RESULTS.too_many_steps)
+    if watched or not crept:
+        return ""
+    return (
+        "Without monitor, steps approach a singular configuration and do not lead across it; if "
+        "there is one ahead, leave out monitor=False."
+    )
 
 
 def _undetermined_motion(

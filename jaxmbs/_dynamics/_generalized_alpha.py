@@ -21,9 +21,9 @@ from .._linalg import AbstractKKTMatrices, REGULARISATION
 from .._programs import program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
-from ._look import Packed, split
 from ._projection import MET, nearly_projected, project_velocity
 from ._runge_kutta import accelerations_at
+from ._state_evaluation import Packed, split
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree, UInt8
 
-from .._custom_types import BoolScalar, IntScalar, Scalar
+from .._custom_types import BoolScalar, IntScalar
 from .._linalg._many_states import any_state, unless_alone
 from ._runge_kutta import StepRecord
 
@@ -302,109 +302,6 @@ def in_order(times: Float[Array, " times"]) -> BoolScalar:
     """Do these times never go back? (Diffrax would run backwards with the sign of time reversed,
     which projections and monitors do not support.)"""
     return jnp.all(jnp.diff(times) >= 0)
-
-
-@functools.singledispatch
-def starting(
-    controller: dfx.AbstractStepSizeController, first_step: Scalar | None
-) -> dfx.AbstractStepSizeController:
-    """The controller, with a first step (s) of that length; without one, it makes its own."""
-    return controller if first_step is None else _Starting(controller, first_step)
-
-
-@starting.register
-def _(
-    controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
-) -> dfx.AbstractStepSizeController:
-    return controller if first_step is None else _AdaptiveStarting(controller, first_step)
-
-
-@functools.singledispatch
-def under_way(controller: dfx.AbstractStepSizeController) -> dfx.AbstractStepSizeController:
-    """The controller of a run whose first step is long made, without an own state at the start."""
-    return _Starting(controller, None)
-
-
-@under_way.register
-def _(controller: dfx.AbstractAdaptiveStepSizeController) -> dfx.AbstractStepSizeController:
-    return _AdaptiveStarting(controller, None)
-
-
-class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller with its first step; without, it needs none."""
-
-    controller: eqx.AbstractVar[Any]
-    first_step: eqx.AbstractVar[Scalar | None]
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: PyTree,
-        dt0: None,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, Any]:
-        if self.first_step is None:
-            return t1, None
-        first = jnp.abs(self.first_step)
-        return self.controller.init(terms, t0, t1, y0, first, args, func, error_order)
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: PyTree,
-        y1_candidate: PyTree,
-        args: Any,
-        y_error: PyTree,
-        error_order: Any,
-        controller_state: Any,
-    ) -> tuple[Any, ...]:
-        return self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-        )
-
-
-class _Starting(_AbstractStarting):
-    """The first step of any controller."""
-
-    controller: dfx.AbstractStepSizeController
-    first_step: Scalar | None
-
-    def wrap(self, direction: Any) -> "_Starting":
-        return _Starting(self.controller.wrap(direction), self.first_step)
-
-
-class _AdaptiveStarting(_AbstractStarting, dfx.AbstractAdaptiveStepSizeController[Any, Any]):
-    """The first step of a controller with tolerances, which implicit methods require."""
-
-    controller: dfx.AbstractAdaptiveStepSizeController
-    first_step: Scalar | None
-
-    # Written out, as `norm` has a default in the class above.
-    def __init__(
-        self, controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
-    ):
-        self.controller, self.first_step = controller, first_step
-
-    @property
-    def rtol(self) -> Any:
-        return self.controller.rtol
-
-    @property
-    def atol(self) -> Any:
-        return self.controller.atol
-
-    @property
-    def norm(self) -> Any:
-        return self.controller.norm
-
-    def wrap(self, direction: Any) -> "_AdaptiveStarting":
-        inner: Any = self.controller.wrap(direction)
-        return _AdaptiveStarting(inner, self.first_step)
 
 
 class _SavingAt(dfx.AbstractAdjoint):

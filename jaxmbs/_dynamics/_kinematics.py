@@ -45,6 +45,7 @@ from ._passages import (
     movers,
     null_space,
     Passage,
+    Passages,
     passages_between,
     passed_lines,
     unsearched_remark,
@@ -711,13 +712,9 @@ def inverse_dynamics(
         trajectory = _loaded(found, chosen)
     # Of a motion that ended early as well: what is known of it is on the way.
     passed = jnp.asarray(found.passages, q.dtype)
-    trajectory = dataclasses.replace(
-        trajectory,
-        passages=passed,
-        passage_count=jnp.asarray(len(passed)),
-        passed=found.passed,
-        passages_remark=found.passages_remark,
-    )
+    count = jnp.asarray(len(passed))
+    passes = Passages(passed, count, passed=found.passed, remark=found.passages_remark)
+    trajectory = dataclasses.replace(trajectory, passes=passes)
     trajectory = _with_actuator_limits(trajectory)
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):
@@ -820,8 +817,7 @@ def _trajectory(
         loads.position_error,
         loads.velocity_error,
         found.reached,
-        jnp.zeros((0,), found.q.dtype),
-        none,
+        Passages.none(found.q.dtype),
         jnp.asarray(False),
         Statistics(none, none, none),
         result,

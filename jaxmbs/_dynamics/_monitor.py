@@ -26,7 +26,6 @@ which is one next to a singular configuration, is left out.
 """
 
 import dataclasses
-import functools
 from typing import Any, NamedTuple
 
 import diffrax as dfx
@@ -35,18 +34,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float
 
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
-from .._formulations import AbstractFormulation, NonIdeal
-from .._formulations._independent_coordinates import NumberedElimination, singular_between
 from .._kinematics import position_residual
 from .._linalg import KKTSystem, ProximalCholesky
 from .._linalg._many_states import many_states
+from .._linalg._small_eigenproblem import ascending, eigenvectors, orthonormal, small_product
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, vanishing_on_the_way, vanishing_rows
-from ._look import Packed, split
+from ._state_evaluation import Packed, split
 
 
 _REGULARISATION = 1e-7
@@ -57,10 +55,6 @@ FIRST, EACH = 40, 2
 # Singular values that are followed, and how much of something else is mixed into the last.
 _MODES = 4
 _MIXED_IN = 0.1
-
-# Sweeps of Jacobi's rotations. Each squares what couples the vectors, which are nearly uncoupled
-# as they come from the step before.
-_SWEEPS = 3
 
 # Overlaps are at least cosines of what the vectors turn between samples. With less than the second
 # the vectors are not recognised.
@@ -77,7 +71,7 @@ _MOTION_PER_VALUE = 2.0
 # longer than an interval the next one may be.
 _PART = 0.45
 _LEAST_PART = 1 / 64
-MOST_LOOKS = 48
+MOST_SAMPLES = 48
 _GROWTH = 4.0
 
 # Samples next to a passage that is expected: so far before it, and from there across it, in least
@@ -244,23 +238,23 @@ class SingularValueMonitor(eqx.Module):
             t0=beginning, t1=now, y0=y0, y1=y1, k0=k0, k1=k1
         )
 
-        def look(state: tuple[Any, ...]) -> tuple[Any, ...]:
-            last, any_passed, _, looks = state
-            start = first & (looks == 0)
+        def sampled(state: tuple[Any, ...]) -> tuple[Any, ...]:
+            last, any_passed, _, count = state
+            start = first & (count == 0)
             again = last.first("target")
-            t = jnp.where(start, beginning, jnp.where(looks <= first, now, again))
+            t = jnp.where(start, beginning, jnp.where(count <= first, now, again))
             q, v = _split(system, jnp.where(start, y0, curve.evaluate(t)))
             factored = KKTSystem(
                 system.descriptor(q, v, t).metric(), ProximalCholesky(_REGULARISATION, clean=False)
             )
             sample = Sample(t, q, v, jnp.max(jnp.abs(v) / system.column_scale(), initial=0.0))
-            within = jnp.maximum(looks - first, 0)
+            within = jnp.maximum(count - first, 0)
             after, passed, more = update(factored, sample, now, h, last, start, within)
-            return after, passed | any_passed, more | start, looks + 1
+            return after, passed | any_passed, more | start, count + 1
 
         # The first step evaluates its start as well: in the loop, which is compiled once.
         begun = (carried, jnp.asarray(False), jnp.asarray(True), jnp.asarray(0))
-        return lax.while_loop(lambda state: state[2], look, begun)[:2]
+        return lax.while_loop(lambda state: state[2], sampled, begun)[:2]
 
 
 class Sample(NamedTuple):
@@ -280,11 +274,11 @@ def update(
     step: Scalar,
     carried: PackedCrossings,
     start: BoolScalar,
-    looks: IntScalar | Scalar,
+    count: IntScalar | Scalar,
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
     """Add a sample to the monitor's state.
 
-    `step`: length of the step, which ends at `end`; `looks`: number of samples within it. The
+    `step`: length of the step, which ends at `end`; `count`: number of samples within it. The
     sample at the `start` has no predecessor. Where the vectors change too much between this sample
     and the previous one, only the `target` changes.
 
@@ -294,7 +288,7 @@ def update(
     last, now = carried.opened(), sample.time
     left, right, values = _smallest(factored, last, start)
     moved = _by_column(factored.descriptor.mass)(right)
-    overlaps = _product(last.left.T, left) * _product(last.right.T, moved)
+    overlaps = small_product(last.left.T, left) * small_product(last.right.T, moved)
     cosines = jnp.sum(overlaps, axis=0)
     turned = (cosines < _TURNED) & ~start
     same = jnp.argmax(jnp.abs(overlaps), axis=0)
@@ -315,7 +309,7 @@ def update(
     clear = jnp.minimum(jnp.abs(cosines[0]), jnp.abs(jnp.sum(overlaps[0]))) > _CLEAR
     recognised = clear & (sample.speed * past <= _allowed(last.values[0] + values[0]))
     short = past <= least
-    kept = start | (looks >= MOST_LOOKS) | (recognised & (short | ~passed))
+    kept = start | (count >= MOST_SAMPLES) | (recognised & (short | ~passed))
     # Onward as far as the motion may lead from here, but not much farther than it was followed yet.
     far = _allowed(values[0]) / jnp.maximum(sample.speed, jnp.finfo(values.dtype).tiny)
     far = jnp.minimum(far, jnp.where(passed, jnp.inf, _GROWTH * past))
@@ -324,7 +318,7 @@ def update(
     back = jnp.maximum(zero - last.time - _BEFORE * least, _ACROSS * least)
     back = jnp.where(passed & clear, jnp.minimum(back, _MOST_BACK * past), _PART * past)
     target = jnp.where(kept | short, now + onward, last.time + back)
-    target = jnp.where(looks >= MOST_LOOKS - 1, end, jnp.minimum(target, end))
+    target = jnp.where(count >= MOST_SAMPLES - 1, end, jnp.minimum(target, end))
 
     place = jnp.where(passed, last.count, CAPACITY)
     times = last.times.at[place].set(zero, mode="drop")
@@ -384,7 +378,7 @@ def _smallest(
     descriptor, scale = factored.descriptor, factored.factor.scale
 
     def iterate(_: IntScalar, x: Float[Array, "rows k"]) -> Float[Array, "rows k"]:
-        return _orthonormal(_by_column(factored.inverse_iteration)(x))
+        return orthonormal(_by_column(factored.inverse_iteration)(x))
 
     others = jnp.zeros_like(last.values).at[-1:].set(_MIXED_IN)
     others = jnp.where(start, 1.0, others)
@@ -407,89 +401,18 @@ def _values(
         return jnp.stack([force, descriptor.inverse_mass(force)])
 
     force, motion = jax.vmap(many_states(force_and_motion), 1, 2)(basis)
-    squares, turn = _eigenvectors(_product(force.T, motion))
+    squares, turn = eigenvectors(small_product(force.T, motion))
     found = squares > _NULL**2
-    order = _ascending(jnp.where(found, squares, jnp.inf))
+    order = ascending(jnp.where(found, squares, jnp.inf))
     found, turn = found[order], turn[:, order]
     values = jnp.where(found, jnp.sqrt(jnp.where(found, squares[order], 1.0)), 0.0)
     scaled = turn / jnp.where(found, values, jnp.inf)[None]
-    return _product(basis, turn), _product(motion, scaled), values
-
-
-def _ascending(values: Float[Array, " k"]) -> Int[Array, " k"]:
-    """The order of a few values, the smallest first, without a sort."""
-    k = np.arange(len(values))
-    before = values[:, None] < values[None]
-    before = before | ((values[:, None] == values[None]) & (k[:, None] < k[None]))
-    place = jnp.sum(before, axis=0)
-    return jnp.sum((place[None] == k[:, None]) * k[None], axis=1)
-
-
-def _product(one: Float[Array, "a n"], other: Float[Array, "n b"]) -> Float[Array, "a b"]:
-    """The product of matrices with a few rows or columns, without a library's function."""
-    return jnp.sum(one[:, :, None] * other[None], axis=1)
+    return small_product(basis, turn), small_product(motion, scaled), values
 
 
 def _by_column(function: Any) -> Any:
     """The function applied to all columns, which are the last axis of all that it computes."""
     return jax.vmap(many_states(function), 1, 1)
-
-
-def _orthonormal(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Gram and Schmidt, twice: one round leaves what was nearly parallel with few digits."""
-    count = columns.shape[1]
-
-    def one(n: IntScalar, rows: Float[Array, "k n"]) -> Float[Array, "k n"]:
-        j = n // 2
-        x = lax.dynamic_index_in_dim(rows, j, keepdims=False)
-        parts = jnp.where(np.arange(count) < j, jnp.sum(rows * x[None], axis=1), 0.0)
-        x = x - jnp.sum(parts[:, None] * rows, axis=0)
-        return lax.dynamic_update_index_in_dim(rows, _unit(x[:, None])[:, 0], j, 0)
-
-    return lax.fori_loop(0, 2 * count, one, _unit(columns).T).T
-
-
-def _unit(columns: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    squares = jnp.sum(columns * columns, axis=0)
-    return columns / jnp.sqrt(jnp.maximum(squares, jnp.finfo(columns.dtype).tiny))[None]
-
-
-def _eigenvectors(
-    matrix: Float[Array, "k k"],
-) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
-    """Eigenvalues and vectors of a small symmetric matrix by Jacobi's rotations, pairs that have
-    nothing in common at once. (A call of LAPACK could wait for ever for another one of the same
-    program.)"""
-    k = matrix.shape[0]
-    tournament = _tournament(k)
-    signs = np.sign(np.sum(tournament * (np.arange(k)[None] - np.arange(k)[:, None]), axis=2))
-
-    def rotate(n: IntScalar, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        a, vectors = carry
-        pairs, sign = jnp.asarray(tournament)[n % len(signs)], jnp.asarray(signs)[n % len(signs)]
-        diagonal = jnp.diagonal(a)
-        opposite = jnp.sum(pairs * a, axis=1)
-        difference = sign * (jnp.sum(pairs * diagonal[None], axis=1) - diagonal)
-        # Who has no partner in this round has sign 0 and is not turned.
-        angle = jnp.where(sign == 0, 0.0, jnp.arctan2(2 * opposite, difference) / 2)
-        turn = jnp.diag(jnp.cos(angle)) + pairs * (sign * jnp.sin(angle))[:, None]
-        return turn.T @ a @ turn, vectors @ turn
-
-    identity = jnp.eye(k, dtype=matrix.dtype)
-    values, vectors = lax.fori_loop(0, _SWEEPS * len(signs), rotate, (matrix, identity))
-    return jnp.diagonal(values), vectors
-
-
-def _tournament(k: int) -> Float[np.ndarray, "rounds k k"]:
-    """Rounds that contain each pair once (the circle method): 1 where two are paired."""
-    players = list(range(k + k % 2))
-    rounds = np.zeros((max(len(players) - 1, 1), k, k))
-    for some in rounds:
-        for i, j in zip(players, reversed(players), strict=True):
-            if i != j and max(i, j) < k:
-                some[i, j] = 1.0
-        players = [players[0], players[-1], *players[1:-1]]
-    return rounds
 
 
 def _zero(samples: Float[Array, "3 2"]) -> Scalar:
@@ -502,283 +425,6 @@ def _zero(samples: Float[Array, "3 2"]) -> Scalar:
     curve = a * fb * fc / (ab * ac) - b * fa * fc / (ab * bc) + c * fa * fb / (ac * bc)
     inside = distinct & (curve >= b) & (curve <= c)
     return jnp.where(inside, curve, chord)
-
-
-# --------------------------------------------------------------------------------------------------
-# States at which a run ends by itself or is not to go on: eliminations that become singular,
-# velocity rows that vanish, redundancy at closure alone.
-# --------------------------------------------------------------------------------------------------
-
-
-# --------------------------------------------------------------------------------------------------
-# Steps across a singular configuration are placed so that none of their stages lies next to it.
-#
-# At a distance s in time from the passage rounding of velocities is divided by a singular value of
-# the order of s, and accelerations by its square: a stage that lies next to the passage spoils a
-# step that would otherwise lead across. A rejection makes the next step shorter by whatever factor
-# its error suggests, which places stages by chance; and each step that ends closer before the
-# passage makes the next one harder. (Of five runs of a chain of 160 windows at tolerances of 1e-9
-# to 3e-9 four ended at a passage.)
-# --------------------------------------------------------------------------------------------------
-
-
-# The part of a gap between two nodes, at each of its ends, that a passage keeps away from; gaps
-# that are so much shorter than the widest are not used.
-_MARGIN, _SHORTER = 0.2, 0.5
-
-# A step that ends so near before the passage, as a part of the way to it, ends halfway instead.
-_TOO_NEAR = 0.7
-
-
-def clear_places(nodes: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Intervals within a step, in order, that are far from its nodes (stages,)."""
-    ends = np.unique(np.clip(np.concatenate([[0.0], nodes, [1.0]]), 0.0, 1.0))
-    widths = np.diff(ends)
-    wide = widths >= _SHORTER * np.max(widths)
-    margins = _MARGIN * widths
-    low, high = ends[:-1] + margins, ends[1:] - margins
-    return tuple((float(a), float(b)) for a, b in zip(low[wide], high[wide], strict=True))
-
-
-class PassageState(NamedTuple):
-    """State of `PassageSteps`: that of the controller, and the time (s) of the passage ahead of the
-    state that was reached, infinite if there is none."""
-
-    inner: PyTree
-    expected: Scalar
-
-
-class PassageSteps(dfx.AbstractAdaptiveStepSizeController[PassageState, Any]):
-    """A step size controller that places steps across a singular configuration so that it lies in
-    one of the `places` of the step (`clear_places`), which shortens them, and otherwise is
-    `controller`. The last number of the error is the time of the passage ahead of the step's
-    end."""
-
-    controller: dfx.AbstractAdaptiveStepSizeController
-    places: tuple[tuple[float, float], ...] = eqx.field(static=True)
-
-    # Written out, as `norm` has a default in the class above.
-    def __init__(
-        self,
-        controller: dfx.AbstractAdaptiveStepSizeController,
-        places: tuple[tuple[float, float], ...],
-    ):
-        self.controller, self.places = controller, places
-
-    @property
-    def rtol(self) -> Any:
-        return self.controller.rtol
-
-    @property
-    def atol(self) -> Any:
-        return self.controller.atol
-
-    @property
-    def norm(self) -> Any:
-        return self.controller.norm
-
-    def wrap(self, direction: Any) -> "PassageSteps":
-        inner: Any = self.controller.wrap(direction)
-        return PassageSteps(inner, self.places)
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, PassageState]:
-        end, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-        return end, PassageState(inner, jnp.asarray(jnp.inf, y0.dtype))
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        y1_candidate: Float[Array, " state"],
-        args: Any,
-        y_error: Float[Array, " state"],
-        error_order: Any,
-        controller_state: PassageState,
-    ) -> tuple[Any, ...]:
-        expected = stop_gradient(y_error[-1])
-        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
-            t0,
-            t1,
-            y0,
-            y1_candidate,
-            args,
-            y_error.at[-1].set(0.0),
-            error_order,
-            controller_state.inner,
-        )
-        expected = jnp.where(keep, expected, controller_state.expected)
-        wanted = jnp.asarray(next_t1 - next_t0)
-        length = self._placed(wanted, expected - stop_gradient(next_t0))
-        return keep, next_t0, next_t0 + length, jump, PassageState(inner, expected), result
-
-    def _placed(self, step: Scalar, ahead: Scalar) -> Scalar:
-        """The step from a state with a passage so far ahead (s), or a shorter one."""
-        there = (ahead > 0) & jnp.isfinite(ahead)
-        place = jnp.where(there, ahead, 1.0) / step
-        clear = jnp.asarray(jnp.inf, place.dtype)
-        for low, high in reversed(self.places):
-            clear = jnp.where(place <= high, jnp.maximum(place, low), clear)
-        short = jnp.where(place * _TOO_NEAR < 1, ahead / 2, step)
-        crossing = jnp.where(clear > place, ahead / clear, step)
-        return jnp.where(there, jnp.where(jnp.isfinite(clear), crossing, short), step)
-
-
-# --------------------------------------------------------------------------------------------------
-# A run whose elimination becomes singular ends just before that happens.
-#
-# Steps across such a configuration are halved until little is left of them. That needs no root of
-# an interpolant, which would belong to a step computed from beyond; and if the null space only
-# turned far in one step, its halves show that, and the run continues.
-# --------------------------------------------------------------------------------------------------
-
-
-# Steps are halved until they are this small, relative to the first one that went across. Much
-# closer the kept rows count as dependent and accelerations fail.
-_LEFT = 1e-6
-
-
-class Guarded(NamedTuple):
-    """State that a guard carries from step to step.
-
-    `inner`: state of the controller; `dependence`: of the elimination, where the step starts;
-    `beyond`: the end of the last step that went across (infinite: there is none, or the motion
-    got there in smaller ones); `least`: a step across that is smaller ends the run; `singular`:
-    was the other side seen, or is it just that a step became NaN or infinite?
-    """
-
-    inner: PyTree
-    dependence: Float[Array, "rows dropped"]
-    beyond: Scalar
-    least: Scalar
-    singular: BoolScalar
-
-
-class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
-    """A step size controller that takes no step across a configuration in which `elimination` is
-    singular, and otherwise is `controller`."""
-
-    controller: dfx.AbstractStepSizeController
-    elimination: NumberedElimination
-
-    def wrap(self, direction: Any) -> "EliminationGuard":
-        return EliminationGuard(self.controller.wrap(direction), self.elimination)
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, Guarded]:
-        end, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-        never = jnp.asarray(jnp.inf, y0.dtype)
-        dependence = self._dependence(args, y0, t0)
-        return end, Guarded(inner, dependence, never, never, jnp.asarray(False))
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        y1_candidate: Float[Array, " state"],
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Guarded,
-    ) -> tuple[Any, ...]:
-        last = controller_state
-        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, last.inner
-        )
-        start, end = stop_gradient((jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)))
-        dependence = self._dependence(args, y1_candidate, end)
-        # Close by accelerations lose digits and then fail, so that a step across may not be
-        # accepted; without step size control it must not be.
-        singular = singular_between(last.dependence, dependence)
-        pending = jnp.isfinite(last.beyond)
-        across = singular | (keep & _failed(y1_candidate, y_error, pending))
-        keep = keep & ~across
-        least = jnp.where(pending, last.least, _LEFT * (end - start))
-        beyond = jnp.where(across, end, last.beyond)
-        # A part of a step that went across; what is left of it comes next. The controller, which
-        # had accepted the whole, is not asked until then.
-        part = keep & jnp.isfinite(beyond) & (end < beyond)
-        after = Guarded(
-            jax.tree.map(lambda a, b: jnp.where(across | part, a, b), last.inner, inner),
-            jnp.where(keep, dependence, last.dependence),
-            jnp.where(keep & ~part, jnp.inf, beyond),
-            least,
-            singular | (last.singular & pending),
-        )
-        next_t0 = jnp.where(across, start, next_t0)
-        next_t1 = jnp.where(part, beyond, jnp.where(across, (start + end) / 2, next_t1))
-        ends = across & (end - start <= least)
-        result = dfx.RESULTS.where(ends, dfx.RESULTS.dt_min_reached, result)
-        return keep, next_t0, next_t1, jump, after, result
-
-    def _dependence(
-        self, args: Packed, y: Float[Array, " state"], t: Any
-    ) -> Float[Array, "rows dropped"]:
-        system, y, t = stop_gradient((args.opened().system, y, jnp.asarray(t, y.dtype)))
-        return self.elimination.dependence(system.equations(*split(system, y), t))
-
-
-def _failed(y: Float[Array, " state"], error: Any, pending: BoolScalar) -> BoolScalar:
-    """Did a step become NaN or infinite? Its error is infinite for other reasons too, but
-    hardly where a singular configuration is `pending`."""
-    numbers = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(error)]
-    return ~jnp.all(jnp.isfinite(y)) | (pending & ~jnp.all(jnp.array(numbers, dtype=bool)))
-
-
-@functools.singledispatch
-def guarded(
-    formulation: AbstractFormulation, controller: dfx.AbstractStepSizeController
-) -> dfx.AbstractStepSizeController:
-    """The controller, with a guard for a formulation that drops chosen rows."""
-    del formulation
-    return controller
-
-
-@guarded.register
-def _(
-    formulation: NumberedElimination, controller: dfx.AbstractStepSizeController
-) -> dfx.AbstractStepSizeController:
-    return EliminationGuard(controller, formulation)
-
-
-@guarded.register
-def _(
-    formulation: NonIdeal, controller: dfx.AbstractStepSizeController
-) -> dfx.AbstractStepSizeController:
-    return guarded(formulation.formulation, controller)
-
-
-@functools.singledispatch
-def ended_by_guard(controller_state: Any) -> BoolScalar:
-    """Did a run end because its elimination became singular? Evaluated on the state of the
-    controller at the end."""
-    del controller_state
-    return jnp.asarray(False)
-
-
-@ended_by_guard.register
-def _(controller_state: Guarded) -> BoolScalar:
-    return controller_state.singular & jnp.isfinite(controller_state.beyond)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -873,13 +519,13 @@ _STEPS, _LOOSENED, _SOLVES = 4, 1e-8, 6
 class _Trial(NamedTuple):
     """`place` (nq,): evaluated next; `away` (nq,): q'; `vectors` (tried, rows): random ones, and
     their null parts as soon as these are known; `fraction` (tried,): what is left of their squares
-    there; `looks`: the number of evaluations; `redundant`: can there be null vectors at all?"""
+    there; `evaluations`: their number; `redundant`: can there be null vectors at all?"""
 
     place: Float[Array, " nq"]
     away: Float[Array, " nq"]
     vectors: Float[Array, "tried rows"]
     fraction: Float[Array, " tried"]
-    looks: IntScalar
+    evaluations: IntScalar
     redundant: BoolScalar
 
 
@@ -901,10 +547,10 @@ def _rank_increases(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -
     motion = unit * jnp.asarray(random.normal(size=nv), q.dtype)
     vectors = jnp.asarray(random.normal(size=(rows, _TRIED)).T, q.dtype)
 
-    def look(trial: _Trial) -> _Trial:
+    def evaluated(trial: _Trial) -> _Trial:
         """At q the motion is made admissible and leads to q'; from there to the constraints; there
         null vectors are taken, which are tried at q'."""
-        first, closed, last = (trial.looks == k for k in (0, _STEPS, _STEPS + 1))
+        first, closed, last = (trial.evaluations == k for k in (0, _STEPS, _STEPS + 1))
         here = jnp.where(last, trial.away, trial.place)
         descriptor = system.descriptor(here, jnp.zeros_like(motion), t)
         factored = KKTSystem(descriptor, ProximalCholesky(_LOOSENED))
@@ -937,12 +583,14 @@ def _rank_increases(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -
             jnp.where(first, there, trial.away),
             jnp.where(closed, rest, trial.vectors),
             jnp.where(of_vectors, fraction, 1.0),
-            trial.looks + 1,
+            trial.evaluations + 1,
             ~first | ~(fraction[0] <= _NONE_AT_ALL),
         )
 
     start = _Trial(q, q, vectors, jnp.ones((_TRIED,), q.dtype), jnp.asarray(0), jnp.asarray(True))
-    end = lax.while_loop(lambda trial: trial.redundant & (trial.looks < _STEPS + 2), look, start)
+    end = lax.while_loop(
+        lambda trial: trial.redundant & (trial.evaluations < _STEPS + 2), evaluated, start
+    )
     return ~jnp.all(end.fraction > 1 - _LOST)
 
 

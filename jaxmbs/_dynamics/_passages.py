@@ -2,15 +2,19 @@
 confirmation when the motion is known.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._checks import listed
+from .._checks import known_array, listed
+from .._custom_types import IntScalar
 from .._kinematics import position_residual
 from .._linalg._concrete_rank import (
     damped_solutions,
@@ -198,6 +202,41 @@ def passed_lines(
     shown = ", ".join(f"{t:.4f}" for t in times[:8]) + (" ..." if count > 8 else "")
     configurations = "singular configuration" + "s" * (count > 1)
     return [f"passed {count} {configurations}, at {shown} s", *map(str, passed[:2]), *remarks]
+
+
+class Passages(eqx.Module):
+    """Singular configurations that a motion passed.
+
+    - `times` (k,): s, NaN where there was none; `count` of them.
+    - `nearby` (n, 1 + nq + nv): time, q and v of states next to the first ones, from which
+      `confirmed` tells passages from near ones; None if they are known, or never will be.
+    - `passed`: what is not determined there, of the first ones. `remark`: which were not confirmed,
+      or not searched for, and what to try.
+    """
+
+    times: Float[Array, " k"]
+    count: IntScalar
+    nearby: Float[Array, "n numbers"] | None = None
+    passed: tuple[Passage, ...] = eqx.field(static=True, default=())
+    remark: str = eqx.field(static=True, default="")
+
+    @classmethod
+    def none(cls, dtype: Any) -> "Passages":
+        """Those of a motion that passed none, or that was not watched."""
+        return cls(known_array(np.zeros(0, dtype)), known_array(np.asarray(0)))
+
+    @property
+    def unconfirmed(self) -> "Passages":
+        """As a run detected them: among them there may be near ones."""
+        return Passages(self.times, self.count)
+
+    def until(self, end: float) -> "Passages":
+        """Those until a time (s): an event may end a run within a step."""
+        if self.nearby is None or not int(self.count):
+            return self.unconfirmed
+        times = np.asarray(self.times)
+        times = known_array(np.where(times > end, np.nan, times))
+        return Passages(times, self.count, self.nearby)
 
 
 class Points(NamedTuple):
@@ -662,6 +701,61 @@ class Confirmation:
         if not zeros.remark:
             return None, ""
         return None, ended if motion.full else "the motion may change its branch there"
+
+
+class _Answer(NamedTuple):
+    """Confirmed passages of states of a motion `nearby` of a `system`."""
+
+    nearby: "weakref.ref[Array]"
+    system: AbstractSystem
+    passages: Passages
+
+
+# What was confirmed, by the identity of the states: printing asks for it several times.
+_ANSWERS: dict[int, _Answer] = {}
+
+
+def confirmed(system: AbstractSystem, found: Passages) -> Passages:
+    """Passages that a run detected from the states on either side, without those that it only came
+    near, and with what is not determined there. Evaluated on first use; inside a transformation
+    they are left as they were detected."""
+    nearby = found.nearby
+    if nearby is None or isinstance(nearby, Tracer) or isinstance(found.times, Tracer):
+        return found
+    key = id(nearby)
+    known = _ANSWERS.get(key)
+    if known is None or known.nearby() is not nearby or known.system is not system:
+        answer = _confirmed(system, found, np.asarray(nearby))
+        forget = weakref.ref(nearby, lambda _: _ANSWERS.pop(key, None))
+        known = _ANSWERS[key] = _Answer(forget, system, answer)
+    return known.passages
+
+
+def _confirmed(system: AbstractSystem, found: Passages, states: np.ndarray) -> Passages:
+    count, times = int(found.count), np.array(found.times)
+    passed: list[Passage] = []
+    reasons: list[str] = []
+    which = np.flatnonzero(np.isfinite(times[: min(count, len(states))]))
+    t, q, v = np.split(states[which], [1, 1 + system.structure.nq], axis=1)
+    asked = Confirmation(system)(times[which], t[:, 0], q, v)
+    for k, (own, unknown) in zip(which, asked, strict=True):
+        reasons += [unknown] if unknown else []
+        if own is not None:
+            # When it is there the run knows better: around that state it was taken to move evenly.
+            passed.append(own._replace(time=float(times[k])))
+        elif not unknown:
+            times[k] = np.nan
+    kept = times[np.isfinite(times)]
+    count -= min(count, len(times)) - len(kept)
+    reasons = reasons or [f"the first {len(states)} are looked at"]
+    unknown = count - len(passed)
+    times = np.append(kept, np.full(len(times) - len(kept), np.nan))
+    return Passages(
+        known_array(times),
+        known_array(np.asarray(count)),
+        passed=tuple(passed),
+        remark=unconfirmed_remark(unknown, reasons[0]) if unknown else "",
+    )
 
 
 def _nearest_passages(

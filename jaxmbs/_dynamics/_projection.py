@@ -36,12 +36,13 @@ from .._linalg import (
     ProximalCholesky,
     REGULARISATION,
 )
+from .._linalg._arrays import pack_scalars
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Evaluation
 from ._friction import accelerated
-from ._look import Packed, split
+from ._state_evaluation import Packed, split
 
 
 # A step squares what is left of Phi: from the second one more changes nothing but rounding, which
@@ -294,14 +295,22 @@ def _problem(
     return _Problem(system, jnp.asarray(t, q.dtype), solver, close)
 
 
+class _Progress(NamedTuple):
+    """`going`: is there another evaluation? `final`: is it the last one, behind which nothing is
+    moved? `gap`: the scaled one before the last step; `steps`: their count."""
+
+    going: Scalar
+    final: Scalar
+    gap: Scalar
+    steps: Scalar
+
+
 class _Iterate(NamedTuple):
-    """`status`: whether to go on, and to evaluate for the last time (not zero), the scaled gap
-    before the last step, and the count of steps: in one array, as in a small system each operation
-    of its own costs as much as a solve's. `evaluation`: the arrays of the last evaluation."""
+    """`packed`: a `_Progress`; `evaluation`: the arrays of the last evaluation."""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
-    status: Float[Array, " 4"]
+    packed: Float[Array, " 4"]
     evaluation: Any
 
 
@@ -393,19 +402,19 @@ def _projection_loop(
         return jnp.max(jnp.abs(rows / scale), initial=0.0)
 
     def move(here: _Iterate) -> _Iterate:
-        _, last, earlier, steps = here.status
-        looking = last > 0
+        progress = _Progress(*here.packed)
+        ending = progress.final > 0
         evaluation = system.evaluation(here.q, here.v, t)
         closure, rest = largest(evaluation.gap), largest(evaluation.rate)
         # Where it is open, rows may contradict each other that are redundant where it is closed.
-        there = closed_enough(closure, earlier)
+        there = closed_enough(closure, progress.gap)
         speed = jnp.maximum(1.0, jnp.max(jnp.abs(here.v), initial=0.0))
         # Where nothing is left, nothing is solved for.
-        final = looking | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
+        final = ending | ((closure <= _ROUNDING) & (rest <= _ROUNDING * speed))
         descriptor = velocity_level_matrices(system, evaluation.equations.descriptor.metric())
         rate = evaluation.rate
         if not linear:
-            kept = there | looking | structure.geometric
+            kept = there | ending | structure.geometric
             descriptor, rate = descriptor.mask_rows(kept), jnp.where(kept, rate, 0.0)
         factored = KKTSystem(descriptor, problem.solver)
         rights = jnp.stack([evaluation.gap, rate])
@@ -424,14 +433,14 @@ def _projection_loop(
         # Geometric rows are linear in v: one step at the right place does.
         done = there & (linear | (rest <= SMALL * speed))
         usable = jnp.isfinite(closure) & jnp.isfinite(rest)
-        more = ~done & usable & (steps < MOST_STEPS)
-        status = jnp.stack([*(x.astype(q.dtype) for x in (~final, ~more)), closure, steps + 1])
+        more = ~done & usable & (progress.steps < MOST_STEPS)
+        progress = _Progress(~final, ~more, closure, progress.steps + 1)
         # At the last evaluation, when all rows are kept, the factor is that of the equations.
         factor = factored.factor if shared else None
         evaluation = eqx.tree_at(
             lambda s: s.equations.factor, evaluation, factor, is_leaf=lambda x: x is None
         )
-        return _Iterate(q, v, status, eqx.filter(evaluation, eqx.is_array))
+        return _Iterate(q, v, pack_scalars(progress, q.dtype), eqx.filter(evaluation, eqx.is_array))
 
     def evaluate_here() -> Evaluation:
         evaluation = system.evaluation(q, v, t)
@@ -444,7 +453,7 @@ def _projection_loop(
     shape, rest = eqx.partition(eqx.filter_eval_shape(evaluate_here), _is_shape)
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
     start = _Iterate(q, v, jnp.array([1.0, 0.0, jnp.inf, 0.0], q.dtype), nothing)
-    end = lax.while_loop(lambda x: x.status[0] > 0, move, start)
+    end = lax.while_loop(lambda x: x.packed[0] > 0, move, start)
     return ProjectedEvaluation(end.q, end.v, eqx.combine(end.evaluation, rest))
 
 

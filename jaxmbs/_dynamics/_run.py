@@ -25,33 +25,18 @@ from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, is_state
 from ._backwards import ByRows, run_vjp, TapedRun
-from ._choices import AbstractEvent, Integration, Passages, Start, StateChecks
+from ._choices import AbstractEvent, Integration, Start, StateChecks
 from ._chunks import first_failure, in_batches, lanes_of
 from ._elastic_theory import largest_deflection
-from ._integrate import (
-    begin,
-    in_order,
-    integrate,
-    one_step,
-    Sizes,
-    sizes_of,
-    starting,
-    Tape,
-    TapedSteps,
-    under_way,
-)
-from ._look import AbstractStabilisation, Arguments, Packed, split
+from ._integrate import begin, in_order, integrate, one_step, Sizes, sizes_of, Tape, TapedSteps
 from ._monitor import (
-    clear_places,
-    ended_by_guard,
-    guarded,
     PackedCrossings,
-    PassageSteps,
     rank_increases_off_manifold,
     SingularValueMonitor,
     STATES,
     with_vanishing_rows,
 )
+from ._passages import Passages
 from ._projection import (
     attach_projection_jvp,
     nearly_projected,
@@ -61,6 +46,8 @@ from ._projection import (
 )
 from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
+from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
+from ._step_size import clear_places, ended_by_guard, guarded, PassageSteps, starting, under_way
 from ._trajectory import Statistics, Trajectory
 
 
@@ -295,7 +282,7 @@ def event_of(mask: Any) -> IntScalar:
 def passages_of(watched: PackedCrossings | None, dtype: Any) -> Passages:
     """The passages that a run noticed."""
     if watched is None:
-        return Passages(jnp.zeros((0,), dtype), jnp.asarray(0), jnp.zeros((0, 0)))
+        return Passages.none(dtype)
     states = watched.leaf("states").reshape(STATES, -1)
     return Passages(watched.leaf("times"), watched.first("count").astype(int), states)
 
@@ -547,9 +534,8 @@ def run_in_one(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     grid: Float[Array, " times"],
-) -> tuple[Trajectory, IntScalar, Float[Array, "states numbers"]]:
-    """The trajectory, which of the events ended it (the first, if none did), and states next to
-    singular configurations."""
+) -> tuple[Trajectory, IntScalar]:
+    """The trajectory, and which of the events ended it (the first, if none did)."""
     adjoint, integration = integration.adjoint, with_defaults(integration)
     inside = inside_of(integration, grid)
     sizes = tape_sizes(integration, system, inside) if adjoint is None else None
@@ -564,8 +550,7 @@ def run_in_one(
         constants = _Constants(integration, controller, inside, start.onto, sizes)
         made = _taped(_Inputs(model, start.y, start.span), stop_gradient(constants))
     trajectory = trajectory_of(system, integration, begun, made)
-    passages = passages_of(made.watched, grid.dtype)
-    return trajectory, event_of(made.end.event_mask), passages.states
+    return trajectory, event_of(made.end.event_mask)
 
 
 def tape_sizes(
@@ -742,7 +727,6 @@ def trajectory_of(
     found = StateChecks(first_failure(saved.result), made.finite, bent)
     end = End(saved.q[-1], saved.v[-1], saved.acceleration[-1], times[-1])
     ended = Ended(made.end.result, made.end.controller_state, made.end.statistics.accepted)
-    passages = passages_of(made.watched, times.dtype)
     result = outcome(system, ended, found, end, grid)
     result = RESULTS.where(begun.valid, result, RESULTS.state_not_valid)
     return Trajectory(
@@ -754,8 +738,7 @@ def trajectory_of(
         saved.position_error,
         saved.velocity_error,
         reached,
-        passages.times,
-        passages.count,
+        passages_of(made.watched, times.dtype),
         made.end.result == dfx.RESULTS.event_occurred,
         made.end.statistics,
         RESULTS.where(begun.ordered, result, RESULTS.times_not_in_order),

@@ -17,16 +17,16 @@ from jaxtyping import Array, Float, UInt8
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar
 from .._formulations import Accelerations
 from .._linalg import gather, KKTSystem, scatter_add
-from .._linalg._arrays import sum_of_products
+from .._linalg._arrays import pack_scalars, sum_of_products
 from .._linalg._many_states import many_states
 from .._programs import program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import Evaluation
 from ._friction import accelerated
-from ._look import Arguments, Look, Packed, Purpose, solve_look, Solved, split
 from ._monitor import PackedCrossings, Sample, update
 from ._projection import attach_projection_jvp, closed_enough, MET, MOST_STEPS, SMALL
+from ._state_evaluation import Arguments, Packed, Phase, solve_state, Solved, split, StateResiduals
 
 
 # --------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
 #
 # A step evaluates a few states: those of its stages, and its end, which is projected onto the
 # constraints. All of that is one loop with one copy of the system's equations and of the factor of
-# S + mu I. The purpose of an evaluation decides which right-hand sides are solved for:
+# S + mu I. The phase of an evaluation decides which right-hand sides are solved for:
 #
 # - at a stage: dv/dt;
 # - where the end is still open: the projection, M^-1 C^T S^+ Phi, after which it is evaluated
@@ -382,7 +382,7 @@ class Step(eqx.Module):
 
 
 # Marks of a step, see `Marks`.
-_NEAR, _INSIDE, _KNOWN = 1, 2, 4
+_ONTO, _INSIDE, _KNOWN = 1, 2, 4
 
 
 class StepRecord(NamedTuple):
@@ -397,8 +397,9 @@ class StepRecord(NamedTuple):
 
 class Start(eqx.Module):
     """Beginning of a step: `t0`, `t1` (s), `y` (state,), and the `slope` there, if it is `known`.
-    `near`: is a singular configuration close? `inside`: are states within the step requested? None:
-    nowhere in this run. `watched`: what a monitor carries, if there is one."""
+    `near`: is a singular configuration close? `onto`: are the slopes of stages taken on the
+    constraints? `inside`: are states within the step requested? None: nowhere in this run.
+    `watched`: what a monitor carries, if there is one."""
 
     t0: Scalar
     t1: Scalar
@@ -406,6 +407,7 @@ class Start(eqx.Module):
     slope: Float[Array, " state"]
     known: BoolScalar
     near: BoolScalar
+    onto: BoolScalar
     inside: BoolScalar | None
     watched: PackedCrossings | None
 
@@ -417,22 +419,22 @@ def _tableau(solver: Any, start: Start) -> Tableau:
 def record_of(start: Start, step: Step) -> StepRecord:
     """The record of a step."""
     inside = False if start.inside is None else start.inside
-    marks = _NEAR * start.near + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
+    marks = _ONTO * start.onto + _INSIDE * jnp.asarray(inside) + _KNOWN * start.known
     return StepRecord(start.y, step.slopes, step.places, marks.astype(jnp.uint8))
 
 
 class Marks(NamedTuple):
-    """Marks of a step: was a singular configuration near, were states within it requested,
-    was the first slope known?"""
+    """Marks of a step: were the slopes of its stages taken on the constraints, were states within
+    it requested, was the first slope known?"""
 
-    near: BoolScalar
+    onto: BoolScalar
     inside: BoolScalar
     known: BoolScalar
 
 
 def marks_of(marks: UInt8[Array, ""]) -> Marks:
     """The marks of a record."""
-    return Marks(*(marks & mark > 0 for mark in (_NEAR, _INSIDE, _KNOWN)))
+    return Marks(*(marks & mark > 0 for mark in (_ONTO, _INSIDE, _KNOWN)))
 
 
 @eqx.filter_custom_jvp
@@ -441,18 +443,30 @@ def advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     return _advance(solver, packed, start)
 
 
-class StepTurn(NamedTuple):
-    """State of the loop. `status`: whether to go on, the stage, the count of its evaluations, the
-    gap at the last one, whether the end is reached and only rounding is measured, whether the end
-    can be used, whether a singular configuration was passed, the count of evaluations for that; in
-    one array, as in a small system each operation of its own costs as much as a solve.
+class Progress(NamedTuple):
+    """Position within a step: the `phase` of the state that is evaluated next, its `stage`, the
+    number of `evaluations` there until now, the `gap` at the last one. `usable`: can the end be
+    used? `passed`: was a singular configuration passed? `samples`: the number of the monitor's next
+    sample within the step, 0 without one."""
+
+    phase: Scalar
+    stage: Scalar
+    evaluations: Scalar
+    gap: Scalar
+    usable: Scalar
+    passed: Scalar
+    samples: Scalar
+
+
+class StepLoop(NamedTuple):
+    """State of the loop of a step. `packed`: its `Progress`.
 
     `state`: to be evaluated next; `predicted`: as the method made it; `embedded` (2, nv): the error
     without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
     state): `slopes`, `places` and `before` of `Step`.
     """
 
-    status: Float[Array, " 8"]
+    packed: Float[Array, " 7"]
     state: Float[Array, " state"]
     predicted: Float[Array, " state"]
     embedded: Float[Array, "2 nv"]
@@ -460,12 +474,19 @@ class StepTurn(NamedTuple):
     rows: Float[Array, "stages 3 state"]
     watched: PackedCrossings | None
 
+    @property
+    def progress(self) -> Progress:
+        return Progress(*(self.packed[k] for k in range(len(Progress._fields))))
+
+    @property
+    def going(self) -> BoolScalar:
+        return self.packed[0] != Phase.DONE
+
 
 class StepConstants(NamedTuple):
     """Constants of all iterations of a step. `weights`, `nodes`, `of_error`: of the tableau; `h`:
-    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `onto`: are the
-    slopes of stages taken on the constraints? `fresh`: is the monitor without a sample? `measures`:
-    is the rounding of the end requested?"""
+    length of the step (s); `scale`: of the rows of gaps, `unit`: of velocities; `fresh`: is the
+    monitor without a sample? `measures`: is the rounding of the end requested?"""
 
     given: Arguments
     start: Start
@@ -476,7 +497,6 @@ class StepConstants(NamedTuple):
     h: Scalar
     scale: Float[Array, " rows"]
     unit: Float[Array, " nv"]
-    onto: BoolScalar
     fresh: BoolScalar
     measures: BoolScalar
 
@@ -484,6 +504,11 @@ class StepConstants(NamedTuple):
     def last(self) -> int:
         """The stage that is the end."""
         return len(self.tableau.nodes) - 1
+
+    @property
+    def last_slope(self) -> Scalar:
+        """The weight of the last slope in the error (s)."""
+        return self.h * self.of_error[self.last]
 
     @property
     def projecting(self) -> bool:
@@ -515,11 +540,10 @@ def step_constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Ste
     h = start.t1 - start.t0
     weights, nodes, of_error = (jnp.asarray(x, dtype) for x in tableau[:3])
     scale, unit = given.system.residual_scale(), given.system.column_scale()
-    onto = given.moves(start.near)
     fresh = jnp.asarray(False) if start.watched is None else start.watched.fresh
     measures = start.near & jnp.asarray(given.stabilisation.projecting)
     return StepConstants(
-        given, start, tableau, weights, nodes, of_error, h, scale, unit, onto, fresh, measures
+        given, start, tableau, weights, nodes, of_error, h, scale, unit, fresh, measures
     )
 
 
@@ -527,11 +551,18 @@ def step_constants(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Ste
 @many_states
 def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
     step = step_constants(solver, packed, start)
-    turn = functools.partial(_turn, step)
-    return _made(step, lax.while_loop(lambda now: now.status[0] > 0, turn, beginning_of(step)))
+
+    def body(now: StepLoop) -> StepLoop:
+        there = state_of(step, now)
+        evaluation = step.given.system.evaluation(there.q, there.v, there.t)
+        state = residuals_of(step, now, there, evaluation)
+        found = solve_state(step.given, state, now.embedded, step.last_slope)
+        return transition(step, now, state, found)
+
+    return _made(step, lax.while_loop(lambda now: now.going, body, beginning_of(step)))
 
 
-def beginning_of(step: StepConstants) -> StepTurn:
+def beginning_of(step: StepConstants) -> StepLoop:
     """The loop of a step before its first evaluation."""
     start, nq, dtype = step.start, step.given.system.structure.nq, step.start.y.dtype
     rows = jnp.zeros((step.last + 1, 3, len(start.y)), dtype)
@@ -539,8 +570,9 @@ def beginning_of(step: StepConstants) -> StepTurn:
     rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
     first = jnp.where(start.known, 1, 0)
     state = start.y + step.h * _combined(step.weights[first], rows)
-    return StepTurn(
-        jnp.stack([jnp.ones((), dtype), first.astype(dtype), *jnp.array([0, jnp.inf, 0, 0, 0, 0])]),
+    begun = Progress(jnp.asarray(Phase.STAGE), first, *jnp.array([0, jnp.inf, 0, 0, 0], dtype))
+    return StepLoop(
+        pack_scalars(begun, dtype),
         state,
         state,
         step.h * step.of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
@@ -550,7 +582,7 @@ def beginning_of(step: StepConstants) -> StepTurn:
     )
 
 
-def _made(step: StepConstants, end: StepTurn) -> Step:
+def _made(step: StepConstants, end: StepLoop) -> Step:
     """The step, from the end of its loop."""
     slopes, places, before = (end.rows[:, k] for k in range(3))
     # A failed step must not be returned as a motion.
@@ -559,56 +591,55 @@ def _made(step: StepConstants, end: StepTurn) -> Step:
         jnp.where(failed, jnp.nan, places[step.last]),
         end.error,
         slopes,
-        (end.status[5] > 0) & ~failed,
+        (end.progress.usable > 0) & ~failed,
         before,
         places,
         end.watched,
-        end.status[6] > 0,
+        end.progress.passed > 0,
     )
 
 
-def _turn(step: StepConstants, now: StepTurn) -> StepTurn:
-    """One evaluation, and its consequences."""
-    state = state_of(step, now)
-    look = look_of(step, now, state, step.given.system.evaluation(state.q, state.v, state.t))
-    last_slope = step.h * step.of_error[step.last]
-    return turned(step, now, look, solve_look(step.given, look, now.embedded, last_slope))
-
-
-def turned(step: StepConstants, now: StepTurn, look: Look, found: Solved) -> StepTurn:
-    """The consequences of an evaluation."""
-    usable, passed = now.status[5], now.status[6] > 0
-    stage, purpose = look.stage, look.purpose
-    last_slope = step.h * step.of_error[step.last]
-    moved = _moved(step, look, found)
+def transition(
+    step: StepConstants, now: StepLoop, state: StateResiduals, found: Solved
+) -> StepLoop:
+    """The step after one more state of it was evaluated and solved."""
+    progress, stage = now.progress, state.stage
+    moved = _moved(step, state, found)
     old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
     row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)
     rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
 
-    arrived, advancing = moved.arrived, moved.there & ~purpose.arriving
-    met = _is_met(step, look, found, moved)
-    usable = jnp.where(arrived, (met | (not step.projecting)) & ~moved.bad, usable > 0)
-    error = _error(step, now, look, found, moved, last_slope)
+    arrived, advancing = moved.arrived, moved.there & ~state.arriving
+    met = _is_met(step, state, found, moved)
+    usable = jnp.where(arrived, (met | (not step.projecting)) & ~moved.bad, progress.usable > 0)
+    error = _error(step, now, state, found, moved)
 
     following = _following(step, stage)
     predicted, so_far = _next_stage(step, rows, following)
     predicted = jnp.where(advancing, predicted, now.predicted)
     following_state = jnp.where(advancing, predicted, moved.place)
-    measuring = arrived & step.measures
-    going = ~moved.bad & (~(arrived | purpose.behind) | measuring)
-    watched, located = now.watched, now.status[7]
+    watched, passed, samples = now.watched, progress.passed > 0, progress.samples
     if watched is not None and found.factored is not None:
-        function = functools.partial(_watch, step, look, found.factored, purpose.starting, located)
-        looking = arrived | purpose.starting | purpose.locating
-        watched, passed, more = _once(looking, function, (watched, passed, located > 0))
-        located = jnp.where(more, located + 1, 0.0)
-        going = going | (more & ~moved.bad)
-    gap = jnp.where(purpose.opening, look.closure, jnp.inf)
-    count = jnp.where(advancing, 0, look.looks + 1)
-    following = jnp.where(advancing, following, stage)
-    status = going, following, count, gap, measuring, usable, passed, located
-    return StepTurn(
-        jnp.stack([x.astype(rows.dtype) for x in status]),
+        function = functools.partial(_watch, step, state, found.factored, samples)
+        sampling = arrived | state.starting | (state.phase == Phase.LOCATE)
+        watched, passed, more = _once(sampling, function, (watched, passed, samples > 0))
+        samples = jnp.where(more, samples + 1, 0.0)
+
+    # Before the end, the next stage or another evaluation of this one; behind it what is left.
+    behind = jnp.where(samples > 0, Phase.LOCATE, Phase.DONE)
+    behind = jnp.where(arrived & step.measures, Phase.MEASURE, behind)
+    phase = jnp.where(arrived | state.behind, behind, Phase.STAGE)
+    progress = Progress(
+        jnp.where(moved.bad, Phase.DONE, phase),
+        jnp.where(advancing, following, stage),
+        jnp.where(advancing, 0, state.evaluations + 1),
+        jnp.where(state.opening, state.closure, jnp.inf),
+        usable,
+        passed,
+        samples,
+    )
+    return StepLoop(
+        pack_scalars(progress, rows.dtype),
         following_state,
         predicted,
         jnp.where(advancing, so_far, now.embedded),
@@ -620,24 +651,24 @@ def turned(step: StepConstants, now: StepTurn, look: Look, found: Solved) -> Ste
 
 def _watch(
     step: StepConstants,
-    look: Look,
+    state: StateResiduals,
     factored: KKTSystem,
-    start: BoolScalar,
-    looks: Scalar,
+    samples: Scalar,
     before: tuple[PackedCrossings, BoolScalar, BoolScalar],
 ) -> tuple[PackedCrossings, BoolScalar, BoolScalar]:
     """The monitor after one state, and before it: its state, whether a singular configuration has
     been passed, whether another sample is needed."""
     watched, passed, _ = before
-    sample = Sample(look.t, look.q, look.v, jnp.max(jnp.abs(look.v) / step.unit, initial=0.0))
+    speed = jnp.max(jnp.abs(state.v) / step.unit, initial=0.0)
+    sample = Sample(state.t, state.q, state.v, speed)
     watched, more_passed, more = update(
-        factored, sample, step.start.t1, step.h, watched, start, looks
+        factored, sample, step.start.t1, step.h, watched, state.starting, samples
     )
     return watched, passed | more_passed, more
 
 
-class TurnState(NamedTuple):
-    """The state that a turn evaluates; `finite`: is it that which the method made?"""
+class StateToEvaluate(NamedTuple):
+    """The state that is evaluated; `finite`: is it that which the method made?"""
 
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -645,88 +676,92 @@ class TurnState(NamedTuple):
     finite: BoolScalar
 
 
-def _is_locating(now: StepTurn) -> BoolScalar:
-    return (now.status[7] > 0) & ~(now.status[4] > 0)
-
-
-def state_of(step: StepConstants, now: StepTurn) -> TurnState:
+def state_of(step: StepConstants, now: StepLoop) -> StateToEvaluate:
     """The state to be evaluated."""
-    given, start, stage = step.given, step.start, now.status[1].astype(int)
+    given, start, stage = step.given, step.start, now.progress.stage.astype(int)
     t = jnp.where(stage == step.last, start.t1, start.t0 + step.nodes[stage] * step.h)
     state = now.state
     if now.watched is not None:
-        target, locating = now.watched.first("target"), _is_locating(now)
+        target, locating = now.watched.first("target"), now.progress.phase == Phase.LOCATE
         t = jnp.where(locating, target, t)
         state = jnp.where(locating, _within(step, now.rows, target), state)
     finite = jnp.all(jnp.isfinite(state))
     # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
     q, v = split(given.system, jnp.where(finite, state, given.first[: len(state)]))
-    return TurnState(q, v, t, finite)
+    return StateToEvaluate(q, v, t, finite)
 
 
-def look_of(step: StepConstants, now: StepTurn, state: TurnState, evaluation: Evaluation) -> Look:
-    """The look at a state that is evaluated."""
-    stage, looks, earlier, measuring = (now.status[k] for k in range(1, 5))
-    stage, measuring = stage.astype(int), measuring > 0
-    locating, arriving = _is_locating(now), stage == step.last
+def residuals_of(
+    step: StepConstants, now: StepLoop, state: StateToEvaluate, evaluation: Evaluation
+) -> StateResiduals:
+    """The residuals of a state that was evaluated, and with them its phase."""
+    progress = now.progress
+    stage, phase = progress.stage.astype(int), progress.phase
+    arriving, starting = stage == step.last, (stage == 0) & step.fresh
     closure, rest = step.largest(evaluation.gap), step.largest(evaluation.rate)
-    moving = step.projecting & (arriving | step.onto)
-    closed = closed_enough(closure, earlier)
-    behind = measuring | locating
-    purpose = Purpose(
-        moving & ~closed & ~behind,
-        moving & closed & ~behind,
-        measuring,
-        locating,
-        (stage == 0) & step.fresh,
-        arriving,
-    )
+    moving = step.projecting & (arriving | step.start.onto)
+    way = jnp.where(closed_enough(closure, progress.gap), Phase.CLOSE, Phase.OPEN)
+    phase = jnp.where(moving & (phase == Phase.STAGE), way, phase)
     q, v, t, finite = state
-    return Look(stage, looks, t, q, v, finite, evaluation, closure, rest, moving, purpose)
+    return StateResiduals(
+        phase,
+        stage,
+        progress.evaluations,
+        arriving,
+        starting,
+        t,
+        q,
+        v,
+        finite,
+        evaluation,
+        closure,
+        rest,
+        moving,
+    )
 
 
-def _moved(step: StepConstants, look: Look, found: Solved) -> _Moved:
-    system, purpose, q, v = step.given.system, look.purpose, look.q, look.v
+def _moved(step: StepConstants, state: StateResiduals, found: Solved) -> _Moved:
+    system, q, v = step.given.system, state.q, state.v
+    opening, closing = state.opening, state.closing
     linear = system.structure.holonomic
     # What is left of a closed configuration's gap, next to rounding, goes with the velocity.
-    onward = purpose.opening | purpose.closing
-    q1 = jnp.where(look.moving, system.retract(q, jnp.where(onward, -found.move, 0.0)), q)
+    move = jnp.where(opening | closing, -found.move, 0.0)
+    q1 = jnp.where(state.moving, system.retract(q, move), q)
     # Nearly closed, velocities are mostly projected too: less is left to the last evaluation.
-    nearly = purpose.opening & (look.closure <= SMALL)
-    v1 = v - jnp.where(purpose.closing | nearly, found.change, 0.0)
+    nearly = opening & (state.closure <= SMALL)
+    v1 = v - jnp.where(closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
     settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
-    settled = settled & (linear | (look.rest <= SMALL * speed))
-    more = look.looks < MOST_STEPS
-    there = jnp.where(look.moving, purpose.closing & (settled | ~more), ~purpose.behind)
-    infinite = ~jnp.isfinite(look.closure + look.rest)
-    bad = ~look.finite | found.failed | infinite | (purpose.opening & ~more)
-    arrived = purpose.arriving & there
+    settled = settled & (linear | (state.rest <= SMALL * speed))
+    more = state.evaluations < MOST_STEPS
+    there = jnp.where(state.moving, closing & (settled | ~more), ~state.behind)
+    infinite = ~jnp.isfinite(state.closure + state.rest)
+    bad = ~state.finite | found.failed | infinite | (opening & ~more)
+    arrived = state.arriving & there
     place = jnp.concatenate([q1, v1])
-    slope = jnp.concatenate([system.flow(q1, v1, look.t), found.acceleration])
+    slope = jnp.concatenate([system.flow(q1, v1, state.t), found.acceleration])
     return _Moved(q1, v1, speed, there, arrived, bad, place, slope)
 
 
-def _is_met(step: StepConstants, look: Look, found: Solved, moved: _Moved) -> BoolScalar:
+def _is_met(step: StepConstants, state: StateResiduals, found: Solved, moved: _Moved) -> BoolScalar:
     """Are the constraints met, with the change of velocity?"""
-    evaluation = look.evaluation
+    evaluation = state.evaluation
     left = evaluation.rate - evaluation.equations.descriptor.apply_C(found.change)
     held = step.given.system.structure.velocity_level
     if not held.all():
         left = jnp.where(held, left, 0.0)
-    return (look.closure <= MET) & (step.largest(left) <= MET * moved.speed)
+    return (state.closure <= MET) & (step.largest(left) <= MET * moved.speed)
 
 
 def _error(
     step: StepConstants,
-    now: StepTurn,
-    look: Look,
+    now: StepLoop,
+    state: StateResiduals,
     found: Solved,
     moved: _Moved,
-    last_slope: Scalar,
 ) -> Float[Array, " state"]:
     """The error of the end, where this evaluation is there."""
-    system, measuring = step.given.system, look.purpose.measuring
+    system, last_slope = step.given.system, step.last_slope
     embedded = now.embedded + last_slope * jnp.stack([moved.v, found.acceleration]) - found.across
     apart = jnp.abs(jnp.concatenate([system.rate(moved.q, embedded[0]), embedded[1]]))
     turning = system.structure.quaternions.ravel()
@@ -751,9 +786,10 @@ def _error(
         of_q = np.arange(len(moved.place)) < system.structure.nq
         way = jnp.where(of_q, jnp.abs(moved.place - now.predicted), 0.0)
         apart = apart + jnp.where(step.start.near, 0.0, way)
-    rounding = jnp.abs(jnp.concatenate([system.rate(look.q, found.move), found.change]))
+    rounding = jnp.abs(jnp.concatenate([system.rate(state.q, found.move), found.change]))
     error = jnp.where(moved.arrived, apart, now.error)
-    return jnp.where(measuring, jnp.maximum(error - ROUNDINGS * rounding, 0.0), error)
+    less = jnp.maximum(error - ROUNDINGS * rounding, 0.0)
+    return jnp.where(state.phase == Phase.MEASURE, less, error)
 
 
 def _within(
@@ -860,7 +896,6 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
     stages, dtype = len(tableau.nodes), start.y.dtype
     h = start.t1 - start.t0
     projecting = given.stabilisation.projecting
-    onto = given.moves(start.near)
     t0_dot, t1_dot, y_dot, slope_dot = (
         jnp.zeros_like(x) if dot is None else dot
         for x, dot in (
@@ -879,7 +914,7 @@ def _advance_jvp(primals: Any, tangents: Any) -> Any:
         t, t_dot = start.t0 + node * h, t0_dot + node * h_dot
         y = start.y + h * (weights @ slopes)
         state_dot = y_dot + h_dot * (weights @ slopes) + h * (weights @ slopes_dot)
-        moving = projecting & ((stage == stages - 1) | onto)
+        moving = projecting & ((stage == stages - 1) | start.onto)
         left_out = jnp.asarray(False)
         if start.inside is not None:
             first = stages - 1 - tableau.inside

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
@@ -37,8 +36,8 @@ from ._failures import (
     undetermined_accelerations,
 )
 from ._initial import check_state, projected_state
-from ._look import AbstractStabilisation
-from ._passages import Confirmation, Passage, unconfirmed_remark
+from ._passages import unconfirmed_remark
+from ._state_evaluation import AbstractStabilisation
 from ._trajectory import first_of, saved_times, Trajectory
 
 
@@ -119,7 +118,8 @@ def simulate(
       run has reached, a few times a second (not inside `jit`). `max_steps`: attempted at most.
     - `monitor`: watch for singular configurations (one factor and four solves a step), and for
       those in which an `Elimination` of named rows becomes singular (one decomposition a step):
-      there the run fails.
+      there the run fails. It also places steps across singular configurations; without it a run
+      that passes some may need many times as many steps, or end there.
 
     **Returns:** a `Trajectory`.
 
@@ -272,12 +272,11 @@ def _report_outcome(
     """Report failures and early ends; inside a transformation they cannot be reported."""
     trajectory = run.trajectory
     if isinstance(trajectory.times, Tracer):
-        return trajectory
+        return dataclasses.replace(trajectory, passes=trajectory.passes.unconfirmed)
     if run.interrupted:
         raise SimulationInterrupted(_interrupted(trajectory))
-    if run.states.size:
-        trajectory = _confirmed(trajectory, np.asarray(run.states))
-    trajectory = _until_stop(trajectory)
+    passes = trajectory.passes.until(float(np.asarray(trajectory.times)[-1]))
+    trajectory = _until_stop(dataclasses.replace(trajectory, passes=passes))
     if RESULTS[trajectory.result]:
         text = explain(trajectory.system, formulation, trajectory)
         trajectory = dataclasses.replace(trajectory, message=text)
@@ -295,48 +294,15 @@ def _report_outcome(
 def _interrupted(trajectory: Trajectory) -> Trajectory:
     """The trajectory of a run that was stopped by Ctrl-C, with its message."""
     rest: Any = trajectory.unfinished
-    count, last = int(trajectory.passage_count), float(np.asarray(trajectory.times)[-1])
+    count, last = int(trajectory.passes.count), float(np.asarray(trajectory.times)[-1])
+    remark = unconfirmed_remark(count, "the run was stopped") if count else ""
     return dataclasses.replace(
         trajectory,
         message=(
             f"The run was stopped at {last:.9g} s, before its end at "
             f"{rest.times[-1]:.9g} s; jaxmbs.resume(trajectory) goes on with it."
         ),
-        passages_remark=unconfirmed_remark(count, "the run was stopped") if count else "",
-    )
-
-
-def _confirmed(trajectory: Trajectory, states: np.ndarray) -> Trajectory:
-    """The trajectory with its passages confirmed. A run detects them from the states on either
-    side, and cannot distinguish them from near passages."""
-    count = int(trajectory.passage_count)
-    if not count:
-        return trajectory
-    confirmed = Confirmation(trajectory.system)
-    nq, times = trajectory.q.shape[1], np.array(trajectory.passages)
-    # An event may end a run within a step.
-    times[times > float(np.asarray(trajectory.times)[-1])] = np.nan
-    passed: list[Passage] = []
-    reasons: list[str] = []
-    which = np.flatnonzero(np.isfinite(times[: min(count, len(states))]))
-    t, q, v = np.split(states[which], [1, 1 + nq], axis=1)
-    for k, (found, unknown) in zip(which, confirmed(times[which], t[:, 0], q, v), strict=True):
-        reasons += [unknown] if unknown else []
-        if found is not None:
-            # When it is there the run knows better: around that state it was taken to move evenly.
-            passed.append(found._replace(time=float(times[k])))
-        elif not unknown:
-            times[k] = np.nan
-    kept = times[np.isfinite(times)]
-    count -= min(count, len(times)) - len(kept)
-    reasons = reasons or [f"the first {len(states)} are looked at"]
-    unknown = count - len(passed)
-    return dataclasses.replace(
-        trajectory,
-        passages=jnp.full(times.shape, jnp.nan).at[: len(kept)].set(kept),
-        passage_count=jnp.asarray(count),
-        passed=tuple(passed),
-        passages_remark=unconfirmed_remark(unknown, reasons[0]) if unknown else "",
+        passes=dataclasses.replace(trajectory.passes.unconfirmed, remark=remark),
     )
 
 

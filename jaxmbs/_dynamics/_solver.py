@@ -20,7 +20,6 @@ from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, refuse_acceleration_level
 from ._choices import Steps
 from ._generalized_alpha import GeneralizedAlpha
-from ._look import AbstractStabilisation, Packed, split
 from ._monitor import PackedCrossings, SingularValueMonitor, vanishes_in_step
 from ._projection import attach_projection_jvp, project
 from ._runge_kutta import (
@@ -35,6 +34,8 @@ from ._runge_kutta import (
     Tableau,
     tableau_of,
 )
+from ._state_evaluation import AbstractStabilisation, Packed, split
+from ._step_size import FixedSteps
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method
@@ -309,7 +310,9 @@ class ProjectedRungeKutta(AbstractProjectedSolver):
         more = inside_stages(self.solver)
         wanted = None if more is None or self.inside is None else self.inside.wanted(t0, t1)
         watched = stop_gradient(watched)
-        start = Start(t0, t1, y0[:-1], inner.slope, known, near, wanted, watched)
+        # Steps that are placed keep their stages away from a singular configuration.
+        onto = args.opened().moves(near & (not self.predicts))
+        start = Start(t0, t1, y0[:-1], inner.slope, known, near, onto, wanted, watched)
         step = advance(self.solver, args, start)
         y1 = jnp.concatenate([step.end, y0[-1:]])
         record = stop_gradient(record_of(start, step)) if self.kept.record else None
@@ -440,50 +443,8 @@ def _rounding(
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps of given lengths, for methods without an error estimate.
+# The steps that a method makes, and what it supports.
 # --------------------------------------------------------------------------------------------------
-
-
-class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller without tolerances, under which a step that became NaN ends the run at its
-    start."""
-
-    controller: dfx.AbstractStepSizeController
-
-    def wrap(self, direction: Any) -> "FixedSteps":
-        return FixedSteps(self.controller.wrap(direction))
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        dt0: Any,
-        args: Any,
-        func: Any,
-        error_order: Any,
-    ) -> tuple[Any, Any]:
-        return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
-
-    def adapt_step_size(
-        self,
-        t0: Any,
-        t1: Any,
-        y0: Float[Array, " state"],
-        y1_candidate: Float[Array, " state"],
-        args: Any,
-        y_error: Any,
-        error_order: Any,
-        controller_state: Any,
-    ) -> tuple[Any, ...]:
-        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
-            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-        )
-        solved = jnp.all(jnp.isfinite(y1_candidate)) | jnp.logical_not(keep)
-        failed: Any = dfx.RESULTS.nonlinear_divergence
-        failure = dfx.RESULTS.where(solved, result, failed)
-        return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
 
 
 @functools.singledispatch

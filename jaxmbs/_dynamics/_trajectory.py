@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks, _printing, _settings
 from .._checks import known_array, picked
@@ -28,7 +28,7 @@ from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
 from .._system import AbstractSystem, Equations
 from ._friction import Certificate, certify
-from ._passages import Passage, passed_lines
+from ._passages import confirmed, Passage, Passages, passed_lines
 
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class Trajectory(AbstractAnswer):
     - `passages` (k,): times (s) at which the motion passed a singular configuration, where the
       rank of C drops (NaN where there was none); `passage_count` of them. `passed`: what is not
       determined there, of the first 16 (`Passage`; known outside a transformation alone).
-      `passages_remark`: which were not confirmed, or not searched for, and what to try.
+      `passages_remark`: which were not confirmed, or not searched for, and what to try. All of
+      that is evaluated on first use (`passes`); inside a transformation and of many runs `passages`
+      are those that a run detected, among which there may be near ones.
     - `stopped`: did an event end the run? `result`: a `RESULTS` member. `message`: why and when a
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
@@ -113,17 +115,30 @@ class Trajectory(AbstractAnswer):
     position_error: Float[Array, " n"]
     velocity_error: Float[Array, " n"]
     reached: Bool[Array, " n"]
-    passages: Float[Array, " k"]
-    passage_count: IntScalar
+    passes: Passages
     stopped: Bool[Array, ""]
     statistics: Statistics
     result: RESULTS
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
-    passed: tuple[Passage, ...] = eqx.field(static=True, default=())
-    passages_remark: str = eqx.field(static=True, default="")
     unfinished: eqx.Module | None = None
+
+    @property
+    def passages(self) -> Float[Array, "*runs k"]:
+        return confirmed(self.system, self.passes).times
+
+    @property
+    def passage_count(self) -> Int[Array, "*runs"]:
+        return confirmed(self.system, self.passes).count
+
+    @property
+    def passed(self) -> tuple[Passage, ...]:
+        return confirmed(self.system, self.passes).passed
+
+    @property
+    def passages_remark(self) -> str:
+        return confirmed(self.system, self.passes).remark
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated on first
@@ -173,10 +188,10 @@ class Trajectory(AbstractAnswer):
         alone = eqx.tree_at(lambda x: x.system, self, None, is_leaf=lambda x: x is None)
         own = jax.tree.map(lambda x: known_array(np.asarray(np.asarray(x)[number])), alone)
         # (In answers of a sweep unused entries are infinite.)
-        passages = np.asarray(own.passages)
-        passages = known_array(np.where(np.isinf(passages), np.nan, passages))
+        times = np.asarray(own.passes.times)
+        times = known_array(np.where(np.isinf(times), np.nan, times))
         own = eqx.tree_at(
-            lambda x: (x.system, x.passages), own, (system, passages), is_leaf=lambda x: x is None
+            lambda x: (x.system, x.passes.times), own, (system, times), is_leaf=lambda x: x is None
         )
         notes = [RESULTS[own.result], *elastic_theory.limits_left(own)]
         own = dataclasses.replace(own, message="\n".join(filter(None, notes)))

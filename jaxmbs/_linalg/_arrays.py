@@ -17,6 +17,12 @@ from jaxtyping import Array, Float, Int, Shaped
 from .._custom_types import Indices
 
 
+def pack_scalars(record: Sequence[Any], dtype: Any) -> Float[Array, " n"]:
+    """The fields of a record of scalars as one array: in a small system each array that a loop
+    carries costs as much as a solve."""
+    return jnp.stack([x.astype(dtype) for x in record])
+
+
 # --------------------------------------------------------------------------------------------------
 # Numbers that are computed once, however many operations read them.
 #

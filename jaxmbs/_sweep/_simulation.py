@@ -23,8 +23,9 @@ from .._dynamics._choices import (
 from .._dynamics._chunks import is_traced
 from .._dynamics._failures import explain
 from .._dynamics._initial import check_states, projected_state
-from .._dynamics._look import AbstractStabilisation
+from .._dynamics._passages import Passages
 from .._dynamics._simulate import admitted_start
+from .._dynamics._state_evaluation import AbstractStabilisation
 from .._dynamics._trajectory import first_of, MOST_STATES, saved_times
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._loading import late
@@ -113,13 +114,14 @@ class Simulation(AbstractQuestion):
     def answer(self, case: Case, run: Trajectory) -> Trajectory:
         """The run without its system, which would be an answer of each case, and without NaN where
         nothing has failed."""
-        passages = jnp.where(jnp.isnan(run.passages), jnp.inf, run.passages)
+        passes = run.passes.unconfirmed
+        times = jnp.where(jnp.isnan(passes.times), jnp.inf, passes.times)
         late = ~(case.t < self.end)
         result = RESULTS.where(late, RESULTS.end_before_start, run.result)
         return eqx.tree_at(
-            lambda x: (x.system, x.passages, x.result),
+            lambda x: (x.system, x.passes, x.result),
             run,
-            (None, passages, result),
+            (None, Passages(times, passes.count), result),
             is_leaf=lambda x: x is None or isinstance(x, RESULTS),
         )
 
@@ -249,11 +251,11 @@ def simulate_many(
         width=width or min(default_width(), 1 << (len(q) - 1).bit_length()),
     )
     found = jax.tree.map(lambda x: known_array(np.asarray(x)), swept.answers())
-    passages = np.asarray(found.passages)
+    times = np.asarray(found.passes.times)
     runs = eqx.tree_at(
-        lambda x: (x.system, x.passages),
+        lambda x: (x.system, x.passes.times),
         found,
-        (system, known_array(np.where(np.isinf(passages), np.nan, passages))),
+        (system, known_array(np.where(np.isinf(times), np.nan, times))),
         is_leaf=lambda x: x is None,
     )
     failed = np.flatnonzero(np.asarray(code_of(runs.result)) != code_of(RESULTS.successful))

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from .. import _settings
 from .._custom_types import Setting
 from .._dynamics import Kinematics, Statistics, Trajectory
-from .._dynamics._passages import Passage
+from .._dynamics._passages import Passage, Passages
 from .._errors import ModelError, optional
 from .._files import replacing
 from .._reactions import Reactions
@@ -135,7 +135,8 @@ def lettered(name: str, values: Numbers) -> dict[str, Numbers]:
 
 
 _STATES = ("times", "q", "v", "acceleration", "position_error", "velocity_error", "reached")
-_ARRAYS = (*_STATES, "multipliers", "passages", "passage_count", "stopped")
+_OWN = (*_STATES, "multipliers", "stopped")
+_ARRAYS = (*_OWN, "passages", "passage_count")
 _COUNTS = ("steps", "accepted", "rejected")
 TEXTS = ("result", "message", "elastic", "passed", "passages_remark")
 
@@ -224,17 +225,22 @@ def trajectory_of(
         if names[name] != expected:
             word = name.replace("_", " ")
             raise ModelError(f"{path!r} belongs to another system: its {word} differ.")
-    own: dict[str, Any] = {name: jnp.asarray(arrays[name]) for name in _ARRAYS}
+    own: dict[str, Any] = {name: jnp.asarray(arrays[name]) for name in _OWN}
+    passes = Passages(
+        jnp.asarray(arrays["passages"]),
+        jnp.asarray(arrays["passage_count"]),
+        # Files of earlier versions have times alone.
+        passed=_passed(texts.get("passed", "[]")),
+        remark=texts.get("passages_remark", ""),
+    )
     return Trajectory(
         **own,
+        passes=passes,
         statistics=Statistics(*(jnp.asarray(arrays[name]) for name in _COUNTS)),
         result=_result(texts["result"]),
         system=system,
         message=texts["message"],
         elastic=texts.get("elastic") == "yes",
-        # Files of earlier versions have times alone.
-        passed=_passed(texts.get("passed", "[]")),
-        passages_remark=texts.get("passages_remark", ""),
     )
 
 
@@ -588,8 +594,7 @@ def _trajectory(columns: Mapping[str, Numbers], system: AbstractSystem) -> Traje
         position_error=jnp.asarray(take("error.position")[:, 0]),
         velocity_error=jnp.asarray(take("error.velocity")[:, 0]),
         reached=jnp.ones(len(times), bool),
-        passages=jnp.zeros(0),
-        passage_count=none,
+        passes=Passages.none(q.dtype),
         stopped=jnp.asarray(False),
         statistics=Statistics(none, none, none),
         result=RESULTS.successful,

@@ -10,6 +10,7 @@ from .._checks import known_array, number, picked, shown
 from .._dynamics import consistent_state, simulate, Statistics, Trajectory
 from .._dynamics._friction import solve_with_friction
 from .._dynamics._initial import check_state
+from .._dynamics._passages import Passages
 from .._dynamics._projection import errors
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
@@ -140,8 +141,7 @@ def still(
         picked(position, None),
         picked(velocity, None),
         known_array(np.ones(1, bool)),
-        known_array(np.zeros((0,), q.dtype)),
-        none,
+        Passages.none(q.dtype),
         known_array(np.asarray(False)),
         Statistics(none, none, none),
         RESULTS.successful,

@@ -3,6 +3,7 @@ constraints, the part of the step's error that these remove (`_runge_kutta.py`).
 """
 
 import abc
+import enum
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -96,9 +97,10 @@ class Arguments(eqx.Module):
     knots: Float[Array, " knots"]
     onto: BoolScalar | None
 
-    def moves(self, near: BoolScalar) -> BoolScalar:
-        """Are slopes taken on the constraints? `near`: is a singular configuration close?"""
-        return jnp.asarray(False) if self.onto is None else self.onto | near
+    def moves(self, exposed: BoolScalar) -> BoolScalar:
+        """Are slopes taken on the constraints? `exposed`: may a stage lie next to a singular
+        configuration?"""
+        return jnp.asarray(False) if self.onto is None else self.onto | exposed
 
     def equations(self, evaluation: Evaluation) -> Equations:
         """The equations of motion of one state, stabilised."""
@@ -137,37 +139,35 @@ def split(
 PASSES = 2
 
 
-class Purpose(NamedTuple):
-    """Purpose of an evaluation. `opening`: the projection of a configuration; `closing`: of
-    velocities; `measuring`: of both once they are converged, so that only rounding is left;
-    `locating`: a singular configuration within the step; `starting`: the first vectors of a
-    monitor; `arriving`: at the end of the step."""
+class Phase(enum.IntEnum):
+    """Purpose of an evaluation within a step.
 
-    opening: BoolScalar
-    closing: BoolScalar
-    measuring: BoolScalar
-    locating: BoolScalar
-    starting: BoolScalar
-    arriving: BoolScalar
+    A step goes through `STAGE` for each of its stages, where these are taken as the method makes
+    them. The end, and stages that are taken on the constraints, go through `OPEN` until the
+    configuration is closed, and then through `CLOSE` until velocities are consistent. Behind the
+    end there are `MEASURE` once, next to a singular configuration, and `LOCATE` as often as the
+    monitor needs a sample within the step.
+    """
 
-    @property
-    def behind(self) -> BoolScalar:
-        """Is the step at its end already?"""
-        return self.measuring | self.locating
-
-    @property
-    def still(self) -> BoolScalar:
-        """Is nothing to be moved?"""
-        return ~(self.opening | self.closing | self.behind)
+    DONE = 0  # nothing more: the step is made, or has failed
+    STAGE = 1  # the slope; of a state that is to be moved its residuals decide between the next two
+    OPEN = 2  # the projection of a configuration
+    CLOSE = 3  # the projection of velocities, and the slope behind it
+    MEASURE = 4  # the projection of what is projected: rounding
+    LOCATE = 5  # singular values within the step
 
 
-class Look(NamedTuple):
-    """Data at one state before anything is solved. `closure`, `rest`: the largest residual of the
-    configuration and of the velocity; `moving`: is it projected back onto the constraints? `looks`:
-    the number of evaluations at this stage."""
+class StateResiduals(NamedTuple):
+    """A state of a step that was evaluated, before anything is solved. `closure`, `rest`: the
+    largest residual of the configuration and of the velocity; `moving`: is it projected back onto
+    the constraints? `evaluations`: their number at this stage; `arriving`: is it the end of the
+    step? `starting`: does the monitor begin here?"""
 
+    phase: Scalar
     stage: IntScalar
-    looks: Scalar
+    evaluations: Scalar
+    arriving: BoolScalar
+    starting: BoolScalar
     t: Scalar
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
@@ -176,7 +176,19 @@ class Look(NamedTuple):
     closure: Scalar
     rest: Scalar
     moving: BoolScalar
-    purpose: Purpose
+
+    @property
+    def opening(self) -> BoolScalar:
+        return self.phase == Phase.OPEN
+
+    @property
+    def closing(self) -> BoolScalar:
+        return self.phase == Phase.CLOSE
+
+    @property
+    def behind(self) -> BoolScalar:
+        """Is the step at its end already?"""
+        return self.phase >= Phase.MEASURE
 
 
 class Solved(NamedTuple):
@@ -194,7 +206,7 @@ class Solved(NamedTuple):
 
 def _unless_light(
     given: Arguments,
-    look: Look,
+    state: StateResiduals,
     equations: Equations,
     moves: BoolScalar,
     acceleration: Float[Array, " nv"],
@@ -204,7 +216,7 @@ def _unless_light(
     light = jnp.asarray(equations.light) & ~moves
 
     def solved() -> tuple[Float[Array, " nv"], BoolScalar]:
-        q, v, t = look.q, look.v, look.t
+        q, v, t = state.q, state.v, state.t
         found = accelerated(given.system, given.formulation, equations, q, v, t)
         failed = light & (found.result != RESULTS.successful)
         return jnp.where(light, found.acceleration, acceleration), failed
@@ -212,19 +224,19 @@ def _unless_light(
     return lax.cond(any_state(light), solved, lambda: (acceleration, jnp.asarray(False)))
 
 
-def solve_look(
-    given: Arguments, look: Look, embedded: Float[Array, "2 nv"], last_slope: Scalar
+def solve_state(
+    given: Arguments, state: StateResiduals, embedded: Float[Array, "2 nv"], last_slope: Scalar
 ) -> Solved:
     """The solution at one state. `embedded`: the error without the last slope, which has the weight
     `last_slope` (s) in it."""
     system, structure = given.system, given.system.structure
     geometric, held = structure.geometric, structure.velocity_level
-    q, v, evaluation, purpose = look.q, look.v, look.evaluation, look.purpose
+    q, v, evaluation, opening = state.q, state.v, state.evaluation, state.opening
     equations = given.equations(evaluation)
     descriptor, offset = equations.descriptor, equations.offset
     (rows, nv), none = descriptor.shape, jnp.zeros_like(v)
     free = descriptor.inverse_mass(equations.force)
-    moves = purpose.opening | purpose.measuring
+    moves = opening | (state.phase == Phase.MEASURE)
     # Where its factor serves, the acceleration is one right-hand side more.
     shared = given.formulation.shares_factor and not system.frictional_joints
     # Rows at acceleration level are in the equations and not in the ways back.
@@ -235,7 +247,7 @@ def solve_look(
         found = lax.cond(
             moves,
             lambda: Accelerations(none, jnp.zeros((rows,), v.dtype), RESULTS.successful),
-            lambda: accelerated(system, given.formulation, equations, q, v, look.t),
+            lambda: accelerated(system, given.formulation, equations, q, v, state.t),
         )
         acceleration, failed = found.acceleration, found.result != RESULTS.successful
     if not rows:
@@ -244,9 +256,11 @@ def solve_look(
 
     kept = descriptor.metric()
     if not geometric.all():
-        kept = kept.mask_rows(jnp.where(purpose.opening, geometric, held))
+        kept = kept.mask_rows(jnp.where(opening, geometric, held))
     motion = motion_solver()
-    shift = jnp.where(purpose.still, motion.regularisation, REGULARISATION)
+    # Where nothing is moved the smaller shift of accelerations does.
+    still = state.phase == Phase.STAGE
+    shift = jnp.where(still, motion.regularisation, REGULARISATION)
     factored = KKTSystem(kept, eqx.tree_at(lambda s: s.regularisation, motion, shift))
     # What is led through C, and what stands beside it, of each right-hand side. The error's part
     # that the constraints take away comes with the last slope, which follows. Of displacements
@@ -260,7 +274,7 @@ def solve_look(
         [
             -offset,
             evaluation.gap,
-            jnp.where(purpose.opening & ~geometric, 0.0, evaluation.rate),
+            jnp.where(opening & ~geometric, 0.0, evaluation.rate),
             rate_of_error,
             last_slope * offset,
         ]
@@ -275,12 +289,12 @@ def solve_look(
 
     # One at a time, and those that this evaluation needs: most are stages, which need one of five.
     first = jnp.where(moves | (not shared), 1, 0)
-    end = jnp.where(purpose.arriving, 5, jnp.where(purpose.closing, 3, 1))
-    end = jnp.where(moves, 3, jnp.where(purpose.locating, first, end))
+    end = jnp.where(state.arriving, 5, jnp.where(state.closing, 3, 1))
+    end = jnp.where(moves, 3, jnp.where(state.phase == Phase.LOCATE, first, end))
     found = lax.fori_loop(first, end, answer, jnp.zeros_like(through))
     if shared:
         acceleration = acceleration - found[0]
         if equations.light is not None:
-            acceleration, failed = _unless_light(given, look, equations, moves, acceleration)
+            acceleration, failed = _unless_light(given, state, equations, moves, acceleration)
     failed = failed | ~(jnp.all(jnp.isfinite(acceleration)) | moves)
     return Solved(found[1], found[2], acceleration, found[3:], factored, failed)

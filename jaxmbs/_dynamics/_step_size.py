@@ -1,0 +1,440 @@
+"""Step size controllers of a run: its first step, steps of given lengths, steps across singular
+configurations, and the end of a run whose elimination becomes singular. Each of them is another
+controller, of which it changes one thing.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import diffrax as dfx
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from .._custom_types import BoolScalar, Scalar
+from .._formulations import AbstractFormulation, NonIdeal
+from .._formulations._independent_coordinates import NumberedElimination, singular_between
+from .._stop_gradient import stop_gradient
+from ._state_evaluation import Packed, split
+
+
+class AbstractAdaptiveWrapper(dfx.AbstractAdaptiveStepSizeController[Any, Any]):
+    """Another behaviour of a controller with tolerances, which are that one's."""
+
+    controller: eqx.AbstractVar[Any]
+
+    @property
+    def rtol(self) -> Any:
+        return self.controller.rtol
+
+    @property
+    def atol(self) -> Any:
+        return self.controller.atol
+
+    @property
+    def norm(self) -> Any:
+        return self.controller.norm
+
+
+# --------------------------------------------------------------------------------------------------
+# The first step of a run.
+# --------------------------------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def starting(
+    controller: dfx.AbstractStepSizeController, first_step: Scalar | None
+) -> dfx.AbstractStepSizeController:
+    """The controller, with a first step (s) of that length; without one, it makes its own."""
+    return controller if first_step is None else _Starting(controller, first_step)
+
+
+@starting.register
+def _(
+    controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
+) -> dfx.AbstractStepSizeController:
+    return controller if first_step is None else _AdaptiveStarting(controller, first_step)
+
+
+@functools.singledispatch
+def under_way(controller: dfx.AbstractStepSizeController) -> dfx.AbstractStepSizeController:
+    """The controller of a run whose first step is long made, without an own state at the start."""
+    return _Starting(controller, None)
+
+
+@under_way.register
+def _(controller: dfx.AbstractAdaptiveStepSizeController) -> dfx.AbstractStepSizeController:
+    return _AdaptiveStarting(controller, None)
+
+
+class _AbstractStarting(dfx.AbstractStepSizeController[Any, Any]):
+    """A controller with its first step; without, it needs none."""
+
+    controller: eqx.AbstractVar[Any]
+    first_step: eqx.AbstractVar[Scalar | None]
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        dt0: None,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Any]:
+        if self.first_step is None:
+            return t1, None
+        first = jnp.abs(self.first_step)
+        return self.controller.init(terms, t0, t1, y0, first, args, func, error_order)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        y1_candidate: PyTree,
+        args: Any,
+        y_error: PyTree,
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, ...]:
+        return self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+
+
+class _Starting(_AbstractStarting):
+    """The first step of any controller."""
+
+    controller: dfx.AbstractStepSizeController
+    first_step: Scalar | None
+
+    def wrap(self, direction: Any) -> "_Starting":
+        return _Starting(self.controller.wrap(direction), self.first_step)
+
+
+class _AdaptiveStarting(_AbstractStarting, AbstractAdaptiveWrapper):
+    """The first step of a controller with tolerances, which implicit methods require."""
+
+    controller: dfx.AbstractAdaptiveStepSizeController
+    first_step: Scalar | None
+
+    # Written out, as `norm` has a default in the class above.
+    def __init__(
+        self, controller: dfx.AbstractAdaptiveStepSizeController, first_step: Scalar | None
+    ):
+        self.controller, self.first_step = controller, first_step
+
+    def wrap(self, direction: Any) -> "_AdaptiveStarting":
+        inner: Any = self.controller.wrap(direction)
+        return _AdaptiveStarting(inner, self.first_step)
+
+
+# --------------------------------------------------------------------------------------------------
+# Steps of given lengths, for methods without an error estimate.
+# --------------------------------------------------------------------------------------------------
+
+
+class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
+    """A controller without tolerances, under which a step that became NaN ends the run at its
+    start."""
+
+    controller: dfx.AbstractStepSizeController
+
+    def wrap(self, direction: Any) -> "FixedSteps":
+        return FixedSteps(self.controller.wrap(direction))
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Any]:
+        return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        y1_candidate: Float[Array, " state"],
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, ...]:
+        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+        solved = jnp.all(jnp.isfinite(y1_candidate)) | jnp.logical_not(keep)
+        failed: Any = dfx.RESULTS.nonlinear_divergence
+        failure = dfx.RESULTS.where(solved, result, failed)
+        return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
+
+
+# --------------------------------------------------------------------------------------------------
+# Steps across a singular configuration are placed so that none of their stages lies next to it.
+#
+# At a distance s in time from the passage rounding of velocities is divided by a singular value of
+# the order of s, and accelerations by its square: a stage that lies next to the passage spoils a
+# step that would otherwise lead across. A rejection makes the next step shorter by whatever factor
+# its error suggests, which places stages by chance; and each step that ends closer before the
+# passage makes the next one harder. (Of five runs of a chain of 160 windows at tolerances of 1e-9
+# to 3e-9 four ended at a passage.)
+# --------------------------------------------------------------------------------------------------
+
+
+# The part of a gap between two nodes, at each of its ends, that a passage keeps away from; gaps
+# that are so much shorter than the widest are not used.
+_MARGIN, _SHORTER = 0.2, 0.5
+
+# A step that ends so near before the passage, as a part of the way to it, ends halfway instead.
+_TOO_NEAR = 0.7
+
+
+def clear_places(nodes: np.ndarray) -> tuple[tuple[float, float], ...]:
+    """Intervals within a step, in order, that are far from its nodes (stages,)."""
+    ends = np.unique(np.clip(np.concatenate([[0.0], nodes, [1.0]]), 0.0, 1.0))
+    widths = np.diff(ends)
+    wide = widths >= _SHORTER * np.max(widths)
+    margins = _MARGIN * widths
+    low, high = ends[:-1] + margins, ends[1:] - margins
+    return tuple((float(a), float(b)) for a, b in zip(low[wide], high[wide], strict=True))
+
+
+class PassageState(NamedTuple):
+    """State of `PassageSteps`: that of the controller, and the time (s) of the passage ahead of the
+    state that was reached, infinite if there is none."""
+
+    inner: PyTree
+    expected: Scalar
+
+
+class PassageSteps(AbstractAdaptiveWrapper):
+    """A step size controller that places steps across a singular configuration so that it lies in
+    one of the `places` of the step (`clear_places`), which shortens them, and otherwise is
+    `controller`. The last number of the error is the time of the passage ahead of the step's
+    end."""
+
+    controller: dfx.AbstractAdaptiveStepSizeController
+    places: tuple[tuple[float, float], ...] = eqx.field(static=True)
+
+    # Written out, as `norm` has a default in the class above.
+    def __init__(
+        self,
+        controller: dfx.AbstractAdaptiveStepSizeController,
+        places: tuple[tuple[float, float], ...],
+    ):
+        self.controller, self.places = controller, places
+
+    def wrap(self, direction: Any) -> "PassageSteps":
+        inner: Any = self.controller.wrap(direction)
+        return PassageSteps(inner, self.places)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, PassageState]:
+        end, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+        return end, PassageState(inner, jnp.asarray(jnp.inf, y0.dtype))
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        y1_candidate: Float[Array, " state"],
+        args: Any,
+        y_error: Float[Array, " state"],
+        error_order: Any,
+        controller_state: PassageState,
+    ) -> tuple[Any, ...]:
+        expected = stop_gradient(y_error[-1])
+        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
+            t0,
+            t1,
+            y0,
+            y1_candidate,
+            args,
+            y_error.at[-1].set(0.0),
+            error_order,
+            controller_state.inner,
+        )
+        expected = jnp.where(keep, expected, controller_state.expected)
+        wanted = jnp.asarray(next_t1 - next_t0)
+        length = self._placed(wanted, expected - stop_gradient(next_t0))
+        return keep, next_t0, next_t0 + length, jump, PassageState(inner, expected), result
+
+    def _placed(self, step: Scalar, ahead: Scalar) -> Scalar:
+        """The step from a state with a passage so far ahead (s), or a shorter one."""
+        there = (ahead > 0) & jnp.isfinite(ahead)
+        place = jnp.where(there, ahead, 1.0) / step
+        clear = jnp.asarray(jnp.inf, place.dtype)
+        for low, high in reversed(self.places):
+            clear = jnp.where(place <= high, jnp.maximum(place, low), clear)
+        short = jnp.where(place * _TOO_NEAR < 1, ahead / 2, step)
+        crossing = jnp.where(clear > place, ahead / clear, step)
+        return jnp.where(there, jnp.where(jnp.isfinite(clear), crossing, short), step)
+
+
+# --------------------------------------------------------------------------------------------------
+# A run whose elimination becomes singular ends just before that happens.
+#
+# Steps across such a configuration are halved until little is left of them. That needs no root of
+# an interpolant, which would belong to a step computed from beyond; and if the null space only
+# turned far in one step, its halves show that, and the run continues.
+# --------------------------------------------------------------------------------------------------
+
+
+# Steps are halved until they are this small, relative to the first one that went across. Much
+# closer the kept rows count as dependent and accelerations fail.
+_LEFT = 1e-6
+
+
+class Guarded(NamedTuple):
+    """State that a guard carries from step to step.
+
+    `inner`: state of the controller; `dependence`: of the elimination, where the step starts;
+    `beyond`: the end of the last step that went across (infinite: there is none, or the motion
+    got there in smaller ones); `least`: a step across that is smaller ends the run; `singular`:
+    was the other side seen, or is it just that a step became NaN or infinite?
+    """
+
+    inner: PyTree
+    dependence: Float[Array, "rows dropped"]
+    beyond: Scalar
+    least: Scalar
+    singular: BoolScalar
+
+
+class EliminationGuard(dfx.AbstractStepSizeController[Guarded, Any]):
+    """A step size controller that takes no step across a configuration in which `elimination` is
+    singular, and otherwise is `controller`."""
+
+    controller: dfx.AbstractStepSizeController
+    elimination: NumberedElimination
+
+    def wrap(self, direction: Any) -> "EliminationGuard":
+        return EliminationGuard(self.controller.wrap(direction), self.elimination)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Guarded]:
+        end, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+        never = jnp.asarray(jnp.inf, y0.dtype)
+        dependence = self._dependence(args, y0, t0)
+        return end, Guarded(inner, dependence, never, never, jnp.asarray(False))
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        y1_candidate: Float[Array, " state"],
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Guarded,
+    ) -> tuple[Any, ...]:
+        last = controller_state
+        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, last.inner
+        )
+        start, end = stop_gradient((jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)))
+        dependence = self._dependence(args, y1_candidate, end)
+        # Close by accelerations lose digits and then fail, so that a step across may not be
+        # accepted; without step size control it must not be.
+        singular = singular_between(last.dependence, dependence)
+        pending = jnp.isfinite(last.beyond)
+        across = singular | (keep & _failed(y1_candidate, y_error, pending))
+        keep = keep & ~across
+        least = jnp.where(pending, last.least, _LEFT * (end - start))
+        beyond = jnp.where(across, end, last.beyond)
+        # A part of a step that went across; what is left of it comes next. The controller, which
+        # had accepted the whole, is not asked until then.
+        part = keep & jnp.isfinite(beyond) & (end < beyond)
+        after = Guarded(
+            jax.tree.map(lambda a, b: jnp.where(across | part, a, b), last.inner, inner),
+            jnp.where(keep, dependence, last.dependence),
+            jnp.where(keep & ~part, jnp.inf, beyond),
+            least,
+            singular | (last.singular & pending),
+        )
+        next_t0 = jnp.where(across, start, next_t0)
+        next_t1 = jnp.where(part, beyond, jnp.where(across, (start + end) / 2, next_t1))
+        ends = across & (end - start <= least)
+        result = dfx.RESULTS.where(ends, dfx.RESULTS.dt_min_reached, result)
+        return keep, next_t0, next_t1, jump, after, result
+
+    def _dependence(
+        self, args: Packed, y: Float[Array, " state"], t: Any
+    ) -> Float[Array, "rows dropped"]:
+        system, y, t = stop_gradient((args.opened().system, y, jnp.asarray(t, y.dtype)))
+        return self.elimination.dependence(system.equations(*split(system, y), t))
+
+
+def _failed(y: Float[Array, " state"], error: Any, pending: BoolScalar) -> BoolScalar:
+    """Did a step become NaN or infinite? Its error is infinite for other reasons too, but
+    hardly where a singular configuration is `pending`."""
+    numbers = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(error)]
+    return ~jnp.all(jnp.isfinite(y)) | (pending & ~jnp.all(jnp.array(numbers, dtype=bool)))
+
+
+@functools.singledispatch
+def guarded(
+    formulation: AbstractFormulation, controller: dfx.AbstractStepSizeController
+) -> dfx.AbstractStepSizeController:
+    """The controller, with a guard for a formulation that drops chosen rows."""
+    del formulation
+    return controller
+
+
+@guarded.register
+def _(
+    formulation: NumberedElimination, controller: dfx.AbstractStepSizeController
+) -> dfx.AbstractStepSizeController:
+    return EliminationGuard(controller, formulation)
+
+
+@guarded.register
+def _(
+    formulation: NonIdeal, controller: dfx.AbstractStepSizeController
+) -> dfx.AbstractStepSizeController:
+    return guarded(formulation.formulation, controller)
+
+
+@functools.singledispatch
+def ended_by_guard(controller_state: Any) -> BoolScalar:
+    """Did a run end because its elimination became singular? Evaluated on the state of the
+    controller at the end."""
+    del controller_state
+    return jnp.asarray(False)
+
+
+@ended_by_guard.register
+def _(controller_state: Guarded) -> BoolScalar:
+    return controller_state.singular & jnp.isfinite(controller_state.beyond)
