@@ -329,8 +329,8 @@ class TestCommandLine:
         )
         assert (done.exit_code, done.stderr) == (0, "")
         assert path.read_bytes().startswith(b"\x89PNG")
-        (line,) = [x for x in done.stdout.splitlines() if x.startswith("AB, CD, EF, GH  ")]
-        assert line.endswith("agrees")
+        (line,) = [x for x in done.stdout.splitlines() if x.startswith("│AB, CD, EF, GH ")]
+        assert line.rstrip(" │").endswith("agrees")
         assert (
             "Smallest subset that agrees with everything elastic within 0.5 %: AB," in done.stdout
         )

@@ -38,7 +38,6 @@ FLOORS = (
         "_printing",
         "_programs",
         "_verdict",
-        "_html",
     ),
     ("_geometry", "_linalg"),
     ("_bodies", "_constraints", "_elements", "_forces", "_compliances", "_parameters"),

@@ -222,7 +222,7 @@ def test_a_spatial_motion_as_a_person_reads_it(folder: Path):
 @pytest.mark.parametrize("name", _simulate.FORMULATIONS)
 def test_every_formulation_has_its_name(name: str, folder: Path):
     system = read_model(folder / "ring.toml").system()
-    request = _simulate.Request(end=1.0, formulation=name)
+    request = _simulate.Request("ring.toml", end=1.0, formulation=name)
     if name == ElasticResolution.word:
         with pytest.raises(ValueError, match=r"--formulation elastic .* \[\[compliance\]\]"):
             _simulate._formulation(system, request)

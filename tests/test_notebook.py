@@ -13,7 +13,7 @@ from matplotlib.animation import FFMpegWriter
 from PIL import Image
 
 import jaxmbs as jm
-from jaxmbs import _html, planar
+from jaxmbs import _printing, planar
 from jaxmbs._lint import Finding, Findings, Severity
 from jaxmbs.plot import animate
 
@@ -63,27 +63,29 @@ def swung() -> tuple[jm.results.Trajectory, jm.results.Solvability]:
 
 class TestTables:
     def test_texts_are_escaped(self):
-        shown = _html.table("<b>", ("a & b", '"'), [("<i>", "<")])
-        assert Cells(shown).lines == [["a & b", '"'], ["<i>", "<"]]
+        columns = [_printing.Column("a & b", ["<i>"], "m>"), _printing.Column('"', ["<"])]
+        table = _printing.Table(columns, title="<b>")
+        shown = _printing.html(_printing.Description(["&", ""], [table], ["<"]))
+        assert Cells(shown).lines == [["a & b (m>)", '"'], ["<i>", "<"]]
         assert Cells(shown).caption == "<b>"
-        assert _html.paragraphs(["<", ""]) == "<p>&lt;</p>"
-        assert _html.preformatted("<") == "<pre>&lt;</pre>"
+        assert shown.startswith("<p>&amp;</p><table>")
+        assert shown.endswith("</table><p>&lt;</p>")
 
     def test_verdicts(self, swung):
         report = swung[1]
         found = Cells(report._repr_html_())
         assert found.lines[0] == ["joint", "type", "rows", "reaction", "measure"]
         assert [line[3] for line in found.lines[1:]] == ["not unique"] * 2
-        assert "redundancy 2" in found.caption
+        assert "redundancy p = 2" in found.caption
         many = jax.tree.map(lambda x: jnp.stack([x, x]), report)
-        assert "index it to print one" in many._repr_html_()
+        assert many._repr_html_() == "<p>2 states (index them to print one)</p>"
 
     def test_trajectory(self, swung):
-        found = Cells(swung[0]._repr_html_())
-        told = dict(line for line in found.lines[1:])
-        assert told["saved states"] == "4"
-        assert told["from, to (s)"] == "0, 0.3"
-        assert "<pre>" in jax.tree.map(lambda x: jnp.stack([x, x]), swung[0])._repr_html_()
+        shown = swung[0]._repr_html_()
+        assert shown.startswith("<p>4 states from 0 s to 0.3 s in ")
+        assert "</p><p>closed within " in shown
+        many = jax.tree.map(lambda x: jnp.stack([x, x]), swung[0])
+        assert "<p>2 motions of 4 states each</p>" in many._repr_html_()
 
     def test_reactions(self, swung):
         reactions = swung[0].reactions()

@@ -3,7 +3,6 @@ what is not determined there; motions that come near are not; and a configuratio
 are itself is not called permanent."""
 
 import dataclasses
-import io
 from typing import Any
 
 import jax
@@ -11,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from representatives import representatives, representatives_at
-from rich.console import Console
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
 from jaxmbs._dynamics import _passages
 from jaxmbs._dynamics._passages import Passages
 from jaxmbs.cli import _kinematics
+from jaxmbs.cli._output import show
 from jaxmbs.io import load_trajectory, save_trajectory
 
 
@@ -389,17 +388,16 @@ class TestWhoIsNotLookedAfter:
         assert int(run.passage_count) == 0
         assert not np.isfinite(np.asarray(run.passages)).any()
 
-    def test_commands(self, monkeypatch, tmp_path):
+    def test_commands(self, monkeypatch, capsys):
         model = jm.mechanisms.bennett()
         motor = jm.Driver("motor", "J1", "rotation", jm.motions.Linear(rate=1.0))
         model = jm.Model("b", 3, bodies=model.bodies, joints=model.joints, drivers=[motor])
         monkeypatch.setattr(_passages, "_LARGEST", 8)
-        found = _kinematics.answer(model, _kinematics.Request(end=0.5, every=0.5))
-        remark = _kinematics.document(found)["passages_remark"]
+        told = _kinematics.motion_of(model, _kinematics.Request("b.toml", end=0.5, every=0.5))
+        remark = told.data()["passages_remark"]
         assert "and at most 8 are looked at; ask `singularity`" in remark
-        console = Console(width=400, record=True, file=io.StringIO())
-        _kinematics.show(found, console)
-        assert remark in console.export_text()
+        show(told)
+        assert remark in capsys.readouterr().out
 
 
 def arch(rise):

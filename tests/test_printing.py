@@ -1,6 +1,7 @@
 """What a person reads: every result has words, noise is 0, and no help is cut off."""
 
 import inspect
+import json
 
 import equinox as eqx
 import jax
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import planar
+from jaxmbs._printing import Column, Description, html, Table, text
 from jaxmbs._reactions._report import largest
 from jaxmbs.cli._app import app
+from jaxmbs.cli._output import print_answer
 
 
 # Settings, questions, parts and what is computed with, not results.
@@ -46,7 +49,8 @@ def test_every_result_has_words():
         and (issubclass(x, eqx.Module) or issubclass(x, tuple))
     }
     assert len(classes) > 15
-    wordless = [name for name, x in classes.items() if "__str__" not in vars(x)]
+    plain = (eqx.Module.__str__, tuple.__str__)
+    wordless = [name for name, x in classes.items() if x.__str__ in plain]
     assert wordless == []
 
 
@@ -117,6 +121,32 @@ def test_small_results():
     assert str(jm.results.DependentSets((), True)) == "no dependent set"
     cases = jm.Cases.grid({"bodies.arm.mass": [1.0, 2.0], "time": [0.0, 0.5, 1.0]})
     assert str(cases) == "6 cases (grid of 2 x 3)\nbodies.arm.mass: 1 to 2\ntime: 0 to 1"
+
+
+def test_writers_show_all_of_a_description(capsys):
+    columns = [Column("arm", ["0.5"], "m"), Column("verdict", ["not unique"])]
+    table = Table(columns, marked=[True], title="What acts")
+    told = Description(["First."], [table], ["", "Last."], lambda: {"arm": 0.5}, "robot")
+    print_answer(told, json=False)
+    printed = capsys.readouterr().out
+    for written in (text(told), html(told), printed):
+        for words in (
+            "robot",
+            "First.",
+            "What acts",
+            "arm (m)",
+            "0.5",
+            "verdict",
+            "not unique",
+            "Last.",
+        ):
+            assert written.count(words) == 1
+    print_answer(told, json=True)
+    assert json.loads(capsys.readouterr().out) == {"arm": 0.5}
+    assert text(told).splitlines() == [
+        *("robot", "First.", "", "What acts", "", "arm (m)  verdict"),
+        *("-------  ----------", "0.5      not unique", "", "Last."),
+    ]
 
 
 COMMANDS = (

@@ -223,7 +223,7 @@ class TestWords:
         found = ask(beam(), *own, combinations=[small, large])
         assert_same(ends(found, small), (-15e-9, 0), size=1e-9)
         assert str(found.of(small)).endswith("0 - within these bounds")
-        told = {line[0]: line[-1] for line in found.rows()}
+        told = {row[0]: row[-1] for row in found.table().rows}
         assert told[small] == told["S1.force.y"] == "within these bounds"
         one = ask(beam(), "S1 >= 0", "S1 <= 0", combinations=["1e-9 S1", "1e-9 S3"])
         assert str(one.of("1e-9 S1")).endswith("one value, by the bounds")
@@ -233,13 +233,13 @@ class TestWords:
         body = planar.Body("free", mass=1.0, inertia=0.1, position=(0.0, 0.0))
         found = ask(jm.MultibodySystem([body], [], gravity=(0.0, -GRAVITY)))
         assert str(found).startswith("Reactions that are not unique")
-        assert (found.rows(), found.determined()) == ([], ())
+        assert (found.table().rows, found.determined()) == ([], ())
         assert "<table" not in found._repr_html_()
 
     def test_in_a_notebook(self):
         found = ask(beam(), "S1 <= 0", combinations=["S1 - S2"])
         shown = found._repr_html_()
-        assert shown.count("<tr>") == 1 + len(found.rows())
+        assert shown.count("<tr>") == 1 + len(found.table().rows)
         assert "Unique without bounds: end." in shown
         assert "&#x27;end &gt;= 5&#x27;" in ask(beam(), "end >= 5")._repr_html_()
 
@@ -539,11 +539,11 @@ class TestCommand:
         """Of saved states; the motion itself is that of `simulate`."""
         asked: list[Any] = []
 
-        def answer(model: jm.Model, request: Any) -> Any:
+        def run(model: jm.Model, request: Any) -> Any:
             asked.append(request)
             return SimpleNamespace(trajectory=_motion(model.system(), np.zeros((3, 6))))
 
-        monkeypatch.setattr(_simulate, "answer", answer)
+        monkeypatch.setattr(_simulate, "run", run)
         done = self.run("table", "--bound", "|leg1| <= 3", "--end", "2", "--every", "1", "--json")
         told = json.loads(done.stdout)
         assert (asked[0].end, asked[0].every, told["time"]) == (2.0, 1.0, [0.0, 1.0, 2.0])

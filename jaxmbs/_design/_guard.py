@@ -18,9 +18,9 @@ from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._limits import EXACT
 from .._linalg._concrete_rank import null_spaces, values_and_rank
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._solution import RESULTS
-from .._solvability._report import format_table
 from ._study import design_vector, DesignError, States, states, Study
 
 
@@ -155,7 +155,7 @@ class _Conditions(NamedTuple):
     closure_size: np.ndarray
 
 
-class Guard(eqx.Module):
+class Guard(AbstractAnswer):
     """Directions of a design that keep the rank and the closure of its mechanism.
 
     - `names` (p,): the parameters. `ranks` (n,): of C at each state.
@@ -276,26 +276,24 @@ class Guard(eqx.Module):
         moved = np.abs(amounts) > EXACT.keeps_rank * np.max(np.abs(amounts), initial=0.0)
         return {self.names[k]: whole[k] for k, own in zip(others, moved, strict=True) if own}
 
-    def __str__(self) -> str:
-        header = ("parameter", "unit", "rank", "closure", "derivative")
-        lines = []
-        for k, name in enumerate(self.names):
-            broken = self._broken(np.eye(len(self.names))[k])
-            lines.append(
-                (
-                    name,
-                    self.study.subject.unit(name),
-                    f"{self.rank_measure[k]:.1e}",
-                    f"{self.closure_measure[k]:.1e}",
-                    "none: breaks " + " and ".join(broken) if broken else "yes",
-                )
-            )
+    def described(self) -> Description:
         ranks = ", ".join(map(str, sorted(set(self.ranks.tolist()))))
+        broken = [" and ".join(self._broken(unit)) for unit in np.eye(len(self.names))]
+        table = Table(
+            [
+                Column("parameter", self.names),
+                Column("unit", [self.study.subject.unit(name) for name in self.names]),
+                Column("rank", [f"{x:.1e}" for x in self.rank_measure]),
+                Column("closure", [f"{x:.1e}" for x in self.closure_measure]),
+                Column("derivative", [f"none: breaks {x}" if x else "yes" for x in broken]),
+            ],
+            marked=[bool(x) for x in broken],
+        )
         head = (
             f"rank {ranks}; {self.kept.shape[1]} of {len(self.names)} directions keep rank and "
             "closure"
         )
-        return "\n".join([head, "", format_table(header, lines)])
+        return Description([head], [table])
 
 
 def guard(

@@ -15,16 +15,16 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from .. import _html, _settings
+from .. import _settings
 from .._checks import known_array, of_known
 from .._custom_types import BoolScalar, IntScalar, Setting
 from .._dynamics import Trajectory
 from .._files import replacing
 from .._linalg import normalise_rows
 from .._linalg._concrete_rank import ranks
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS, sentences
-from .._solvability._report import format_table
 from .._stop_gradient import stop_gradient
 from .._sweep._running import digest
 from .._system import AbstractSystem
@@ -317,9 +317,6 @@ class Record:
 # --------------------------------------------------------------------------------------------------
 
 
-_HEADER = ("parameter", "unit", "from", "to", "")
-
-
 class Visit(NamedTuple):
     """One iterate: the design by names, and the objective (infinite where it failed)."""
 
@@ -327,7 +324,7 @@ class Visit(NamedTuple):
     value: float
 
 
-class Optimum(eqx.Module):
+class Optimum(AbstractAnswer):
     """Result of a study.
 
     - `design`: the best design, by names; `value` of the objective there, `start_value` at the
@@ -362,37 +359,56 @@ class Optimum(eqx.Module):
         low, high = self.bounds[name]
         return min(self.design[name] - low, high - self.design[name]) <= 1e-6 * (high - low)
 
-    def _lines(self) -> list[tuple[str, ...]]:
-        """The table of parameters."""
-        return [
-            (
-                name,
-                self.study.subject.unit(name),
-                f"{self.history[0].design[name]:.6g}",
-                f"{value:.6g}",
-                "at its bound" if self.at_bound(name) else "",
-            )
-            for name, value in self.design.items()
-        ]
-
-    def _head(self) -> list[str]:
+    def described(self) -> Description:
         unit = f" {self.unit}" if self.unit else ""
-        head = (
-            f"objective {self.start_value:.6g} -> {self.value:.6g}{unit} in "
-            f"{len(self.history) - 1} iterations; {self.message}"
+        return Description(
+            [
+                f"objective {self.start_value:.6g} -> {self.value:.6g}{unit} in "
+                f"{len(self.history) - 1} iterations; {self.message}",
+                f"designs that could not be computed: {self.failed}" if self.failed else "",
+            ],
+            [self._table()],
+            data=self._data,
         )
-        more = [f"designs that could not be computed: {self.failed}"] if self.failed else []
-        return [head, *more]
 
-    def _repr_html_(self) -> str:
-        head, *more = self._head()
-        return _html.table(head, _HEADER, self._lines()) + _html.paragraphs(more)
+    def _table(self) -> Table:
+        begin = self.history[0].design
+        bounds = ["at its bound" if self.at_bound(name) else "" for name in self.design]
+        return Table(
+            [
+                Column("parameter", list(self.design)),
+                Column("unit", [self.study.subject.unit(name) for name in self.design]),
+                Column("from", [f"{begin[name]:.6g}" for name in self.design]),
+                Column("to", [f"{value:.6g}" for value in self.design.values()]),
+                Column("", bounds),
+            ]
+        )
 
-    def __str__(self) -> str:
-        return "\n".join([*self._head(), "", format_table(_HEADER, self._lines())])
+    def _data(self) -> dict[str, Any]:
+        return {
+            "unit": self.unit,
+            "start": self.start_value,
+            "value": self.value,
+            "converged": self.converged,
+            "message": self.message,
+            "iterations": len(self.history) - 1,
+            "failed": self.failed,
+            "parameters": [
+                {
+                    "name": name,
+                    "unit": self.study.subject.unit(name),
+                    "low": self.bounds[name][0],
+                    "high": self.bounds[name][1],
+                    "from": self.history[0].design[name],
+                    "to": value,
+                    "at_bound": self.at_bound(name),
+                }
+                for name, value in self.design.items()
+            ],
+        }
 
 
-class Starts(eqx.Module):
+class Starts(AbstractAnswer):
     """Results of many starts.
 
     - `begins`, `designs` (n, p): where each began, and its best design, in the order of `names`;
@@ -416,16 +432,28 @@ class Starts(eqx.Module):
         codes, counts = np.unique(self.codes[self.codes != FINE], return_counts=True)
         return {sentence(c): n for c, n in zip(codes.tolist(), counts.tolist(), strict=True)}
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         good = self.values[self.codes == FINE]
         near = int(np.sum(good <= good.min() + 0.01 * abs(good.min())))
-        head = (
-            f"{len(self.values)} starts, {len(good)} of them without failure; objective "
-            f"{good.min():.6g} (best), {np.median(good):.6g} (median); {near} within 1 % of the "
-            "best"
+        best = self.best.described()
+        return Description(
+            [
+                f"{len(self.values)} starts, {len(good)} of them without failure; objective "
+                f"{good.min():.6g} (best), {np.median(good):.6g} (median); {near} within 1 % of "
+                "the best",
+                *(f"{count} failed: {text}" for text, count in self.failures().items()),
+                *best.head,
+            ],
+            best.tables,
+            data=self._data,
         )
-        lines = [f"{count} failed: {text}" for text, count in self.failures().items()]
-        return "\n".join([head, *lines, "", str(self.best)])
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "count": len(self.values),
+            "failures": self.failures(),
+            "values": [x if x < float("inf") else None for x in self.values.tolist()],
+        }
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Derivatives of unique reactions with respect to parameters."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,9 +13,9 @@ from .. import _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import Trajectory
 from .._geometry import ANGLE
+from .._printing import AbstractAnswer, Description, Table
 from .._programs import Compiling, program
 from .._solution import RESULTS
-from .._solvability._report import format_table
 from .._system import AbstractSystem
 from ._guard import amounts, Guard, guard_at, succeeded
 from ._objective import (
@@ -51,7 +51,7 @@ class Change(NamedTuple):
     relative: float
 
 
-class Sensitivity(eqx.Module):
+class Sensitivity(AbstractAnswer):
     """d(reaction)/d(parameter), where there is such a derivative.
 
     - `reactions` (m,), `parameters` (p,): names; `units`, `parameter_units`.
@@ -123,24 +123,34 @@ class Sensitivity(eqx.Module):
                     found.append(Change(reaction, parameter, slope, float(relative)))
         return tuple(sorted(found, key=lambda x: -abs(x.relative)))
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         ranked = self.ranked()
-        lines = [self._line(change) for change in ranked[:_LINES]]
-        header = ("reaction", "value", "parameter", "derivative", "unit", "% for 1 %")
-        parts = [format_table(header, lines)]
-        if len(ranked) > _LINES:
-            parts.append(f"... and {len(ranked) - _LINES} smaller ones")
+        titles = ("reaction", "value", "parameter", "derivative", "unit", "% for 1 %")
+        tables = [Table.of(titles, [self._line(change) for change in ranked[:_LINES]])]
         without = [(name, why) for k, name in enumerate(self.reactions) if (why := self._why(k))]
         if without:
-            parts.append(format_table(("reaction", "derivative"), without))
+            tables.append(Table.of(("reaction", "derivative"), without))
         broken = [
             (name, f"none: breaks {' and '.join(what)}")
             for name in self.parameters
             if (what := self.guard.broken(name))
         ]
         if broken:
-            parts.append(format_table(("parameter", "derivative"), broken))
-        return "\n\n".join(parts)
+            tables.append(Table.of(("parameter", "derivative"), broken))
+        smaller = len(ranked) - _LINES
+        return Description(
+            (),
+            tables,
+            [f"... and {smaller} smaller ones" if smaller > 0 else ""],
+            self._data,
+        )
+
+    def _data(self) -> dict[str, Any]:
+        """Derivatives by the names of reactions and parameters."""
+        found: dict[str, Any] = {name: {} for name in self.reactions}
+        for change in self.ranked():
+            found[change.reaction][change.parameter] = change.derivative
+        return found
 
     def _line(self, change: Change) -> tuple[str, ...]:
         row = self.reactions.index(change.reaction)

@@ -36,6 +36,7 @@ from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._limits import EXACT
 from .._linalg import KKTSystem, motion_solver
+from .._printing import AbstractAnswer, Description
 from .._programs import program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
@@ -59,7 +60,7 @@ _RADIUS = 0.3
 _LONGEST = 0.6
 
 
-class Equilibrium(eqx.Module):
+class Equilibrium(AbstractAnswer):
     """A configuration at rest, and what holds it.
 
     - `q` (nq,); `time` (s) at which drivers are held. `multipliers` (rows,): those of the
@@ -77,17 +78,19 @@ class Equilibrium(eqx.Module):
     system: AbstractSystem
     message: str = eqx.field(static=True, default="")
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.time.ndim:
             return _printing.batch("equilibria", self.time.shape)
-        failed = _printing.outcome(self.result)
-        lines = [
-            failed or f"At rest, drivers held at {float(self.time):g} s",
-            f"what is left of forces and torques: at most {_printing.largest(self.residual)} "
-            "(N, N m)",
-            f"q = {_printing.array(self.q)}",
-        ]
-        return "\n".join([*lines, *([self.message] if self.message else [])])
+        rest = f"At rest, drivers held at {float(self.time):g} s"
+        left = _printing.largest(self.residual)
+        return Description(
+            [
+                _printing.outcome(self.result) or rest,
+                f"what is left of forces and torques: at most {left} (N, N m)",
+                f"q = {_printing.array(self.q)}",
+                self.message,
+            ]
+        )
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at rest, each with its verdict; evaluated on first use."""

@@ -17,6 +17,7 @@ from .._kinematics import open_constraints, undefined
 from .._limits import EXACT
 from .._linalg import motion_solver
 from .._linalg._concrete_rank import null_spaces
+from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, smallest_rows, Structure, takes_state, vanishing_sentence
@@ -158,7 +159,7 @@ _NEGATIVE = 1e-12
 _UNDETERMINED_PART = 1e-6
 
 
-class UndeterminedAccelerations(eqx.Module):
+class UndeterminedAccelerations(AbstractAnswer):
     """Accelerations that M dv/dt + C^T lambda = F, C dv/dt = Gamma leave undetermined.
 
     - `directions` (nv, k): accelerations that may be added to any solution, M a = 0 and C a = 0;
@@ -179,7 +180,10 @@ class UndeterminedAccelerations(eqx.Module):
     def __len__(self) -> int:
         return self.directions.shape[1]
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
+        return Description([self._words()])
+
+    def _words(self) -> str:
         if self.indefinite:
             return (
                 "The mass matrix has a negative eigenvalue, so that it is none; look for a wrong "

@@ -21,6 +21,7 @@ from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._limits import EXACT
 from .._linalg import directional_derivative
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import program
 from .._system import AbstractSystem, takes_state
 from ._friction import solve_stage
@@ -45,7 +46,7 @@ from ._small_motions import (
 _MAX_STEPS = 16**4
 
 
-class Floquet(eqx.Module):
+class Floquet(AbstractAnswer):
     """Small motions about a periodic motion: (z, w) becomes Phi (z, w) after a period.
 
     - `position_basis` Y (nv, p) and `basis` Z (nv, k): displacements of the configuration and of
@@ -69,10 +70,15 @@ class Floquet(eqx.Module):
         """1/s."""
         return jnp.log(self.multipliers) / self.period
 
-    def __str__(self) -> str:
-        lines = [f"period {float(self.period):.6g} s", "multiplier                  magnitude"]
-        lines += [_printing.complex_line(value, np.abs(value)) for value in self.multipliers]
-        return "\n".join(lines)
+    def described(self) -> Description:
+        values = np.asarray(self.multipliers)
+        table = Table(
+            [
+                Column("multiplier", [_printing.complex_number(x) for x in values]),
+                Column("magnitude", [f"{x:.6g}" for x in np.abs(values)]),
+            ]
+        )
+        return Description([f"period {float(self.period):.6g} s"], [table])
 
 
 @takes_state(decides_rank=True)

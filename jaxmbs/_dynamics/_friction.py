@@ -29,11 +29,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
-from .. import _settings
+from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, directional_derivative
+from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import AbstractCriterion, analyze, sharing_dependent_sets, Solvability
@@ -256,7 +257,7 @@ def _critical(
     return np.where(never, 0.0, np.where(always, np.inf, low))
 
 
-class Certificate(eqx.Module):
+class Certificate(AbstractAnswer):
     """Does the motion with Coulomb friction exist, and is it unique?
 
     - `joints`: those with friction, in row order. `unique` (joints,): is each one's reaction.
@@ -301,9 +302,24 @@ class Certificate(eqx.Module):
         """The frictional joints whose reaction is not unique. One state, concrete only."""
         return tuple(n for n, u in zip(self.joints, np.asarray(self.unique), strict=True) if not u)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.unique.ndim > 1:
-            return f"Certificate of {self.unique.shape[:-1]} states (index it to print one)"
+            return _printing.batch("states", self.unique.shape[:-1])
+        return Description([self._words()], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "certified": bool(self.certified),
+            "joints": list(self.joints),
+            "uncertain": list(self.uncertain_joints()),
+            "solvable": bool(self.solvable),
+            "critical_coefficients": {
+                name: limit if np.isfinite(limit) else None
+                for name, limit in self.critical_coefficients().items()
+            },
+        }
+
+    def _words(self) -> str:
         if not bool(self.solvability.decided):
             return self.solvability.doubt()
         if not self.joints:

@@ -30,7 +30,7 @@ class ConsistentState(NamedTuple):
 
     def __str__(self) -> str:
         if self.q.ndim > 1:
-            return _printing.batch("states", self.q.shape[:-1])
+            return _printing.text(_printing.batch("states", self.q.shape[:-1]))
         return f"q = {_printing.array(self.q)}\nv = {_printing.array(self.v)}"
 
 

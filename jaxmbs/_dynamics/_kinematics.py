@@ -25,6 +25,7 @@ from .._kinematics import (
 )
 from .._limits import EXACT
 from .._linalg import KKTSystem, motion_solver
+from .._printing import AbstractAnswer, Description
 from .._programs import program
 from .._solution import RESULTS
 from .._solvability import redundancy_at_precision, refuse_at_precision
@@ -104,7 +105,7 @@ _SUSPECT = 1e-5
 _SMALL = 300
 
 
-class Kinematics(eqx.Module):
+class Kinematics(AbstractAnswer):
     """A motion that drivers determine, at its times.
 
     - `times` (n,): s. `q` (n, nq), `v` (n, nv), `acceleration` (n, nv).
@@ -140,20 +141,24 @@ class Kinematics(eqx.Module):
         """Times (s) of the singular configurations on the way."""
         return np.array([own.time for own in self.passed])
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.times.ndim > 1:
             return _printing.batch("motions", self.times.shape[:-1])
-        lines = [
-            f"{self.times.shape[0]} states from {float(np.asarray(self.times)[0]):g} s to "
-            f"{float(np.asarray(self.times)[-1]):g} s, as drivers prescribe them",
-            f"closure within {_printing.largest(self.position_error)}, velocities within "
-            f"{_printing.largest(self.velocity_error)}",
-        ]
-        lines += [
-            *passed_lines(len(self.passed), self.passages, self.passed, self.passages_remark),
-            *([self.message] if self.message else []),
-        ]
-        return "\n".join(lines)
+        first, last = np.asarray(self.times)[[0, -1]]
+        return Description(
+            [
+                f"{self.times.shape[0]} states from {first:g} s to {last:g} s, as drivers "
+                "prescribe them",
+                f"closed within {_printing.largest(self.position_error)}, velocities within "
+                f"{_printing.largest(self.velocity_error)}",
+                *self.passage_lines(),
+                self.message,
+            ]
+        )
+
+    def passage_lines(self) -> list[str]:
+        """Sentences on the singular configurations on the way."""
+        return passed_lines(len(self.passed), self.passages, self.passed, self.passages_remark)
 
 
 class KinematicsError(RuntimeError):

@@ -17,6 +17,7 @@ from .._geometry import turn_matrix
 from .._kinematics import geometric_descriptor
 from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, corrections, directional_derivative, motion_solver
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._system import AbstractSystem, ColumnInfo, Structure, takes_state
 from ._elastic_theory import limits_left_by_state
@@ -394,7 +395,7 @@ def _constraint_not_turning(
 _ADVICE = "Start from the result of equilibrium, or give the velocities of a steady motion."
 
 
-class Linearisation(eqx.Module):
+class Linearisation(AbstractAnswer):
     """Small motions about a state: d/dt (z, w) = A (z, w).
 
     - `position_basis` Y (nv, p): displacements along the velocities that the geometric rows
@@ -448,15 +449,18 @@ class Linearisation(eqx.Module):
         """|Im| of each eigenvalue over 2 pi (Hz)."""
         return jnp.abs(jnp.imag(self.eigenvalues)) / (2 * jnp.pi)
 
-    def __str__(self) -> str:
-        lines = ["eigenvalue (1/s)            frequency (Hz)"]
-        pairs = zip(self.eigenvalues, self.frequencies, strict=True)
-        lines += [_printing.complex_line(value, frequency) for value, frequency in pairs]
-        if self.states:
-            names = ", ".join(f"{x.name} ({x.quantity.unit or '1'})" for x in self.states)
-            lines.append(f"beside displacements: {names}")
-        lines += [self.message] if self.message else []
-        return "\n".join(lines)
+    def described(self) -> Description:
+        values, frequencies = np.asarray(self.eigenvalues), np.asarray(self.frequencies)
+        table = Table(
+            [
+                Column("eigenvalue", [_printing.complex_number(x) for x in values], "1/s"),
+                Column("frequency", [f"{x:.6g}" for x in frequencies], "Hz"),
+            ]
+        )
+        names = ", ".join(f"{x.name} ({x.quantity.unit or '1'})" for x in self.states)
+        return Description(
+            (), [table], [f"beside displacements: {names}" if names else "", self.message]
+        )
 
 
 @takes_state(decides_rank=True)

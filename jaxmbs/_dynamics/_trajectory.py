@@ -15,13 +15,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from .. import _checks, _html, _printing, _settings
+from .. import _checks, _printing, _settings
 from .._checks import known_array, picked
 from .._custom_types import IntScalar, Scalar, Setting
 from .._errors import optional
 from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
 from .._geometry import ANGLE, LENGTH, Quantity
 from .._loading import late
+from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
@@ -87,7 +88,7 @@ class Statistics(eqx.Module):
     rejected: IntScalar
 
 
-class Trajectory(eqx.Module):
+class Trajectory(AbstractAnswer):
     """A motion at its saved times.
 
     - `times` (n,): s. `q` (n, nq), `v` (n, nv), `acceleration` (n, nv), `multipliers` (n, rows).
@@ -207,59 +208,53 @@ class Trajectory(eqx.Module):
         # are asked for, as a library that may be missing is.
         optional("jaxmbs.plot", "cli").animate(self, path, **settings)
 
-    def _repr_html_(self) -> str:
+    def described(self) -> Description:
         if self.times.ndim > 1:
-            return _html.preformatted(str(self))
-        steps, count = self.statistics, int(self.passage_count)
-        first, last = np.asarray(self.times)[[0, -1]]
-        passed = ", ".join(f"{t:.4f}" for t in self._passage_times()[:8])
-        lines = [
-            ("saved states", f"{self.times.shape[0]}"),
-            ("from, to (s)", f"{first:g}, {last:g}"),
-            ("steps", f"{int(steps.accepted)}, and {int(steps.rejected)} rejected"),
-            ("closure (m, rad)", f"{float(jnp.max(self.position_error)):.1e}"),
-            ("velocities (m/s, rad/s)", f"{float(jnp.max(self.velocity_error)):.1e}"),
-            ("singular configurations passed", f"{count}" + (f", at {passed} s" if count else "")),
-        ]
-        notes = [
-            *self._passage_lines()[bool(count) :],
-            *exceeded_limits(self.system, self.times, self.multipliers),
-            self.message,
-        ]
-        table = _html.table("A motion at its saved times", ("", ""), lines)
-        return table + _html.paragraphs(notes)
-
-    def __str__(self) -> str:
-        if self.times.ndim > 1:
-            return "\n".join(self._many_lines())
+            return self._described_many()
         steps, (first, last) = self.statistics, np.asarray(self.times)[[0, -1]]
-        lines = [
-            f"{self.times.shape[0]} states from {first:g} s to {last:g} s in "
-            f"{int(steps.accepted)} steps ({int(steps.rejected)} rejected)",
-            f"closure within {float(jnp.max(self.position_error)):.1e}, velocities within "
-            f"{float(jnp.max(self.velocity_error)):.1e}",
-        ]
-        lines += self._passage_lines()
-        lines += exceeded_limits(self.system, self.times, self.multipliers)
+        friction = ""
         if self.system.frictional_joints:
-            lines.append(f"friction at the start: {self.certificate()}")
-        if self.message:
-            lines.append(self.message)
-        return "\n".join(lines)
+            friction = f"friction at the start: {self.certificate()}"
+        return Description(
+            [
+                f"{self.times.shape[0]} states from {first:g} s to {last:g} s in "
+                f"{int(steps.accepted)} steps ({int(steps.rejected)} rejected)",
+                *self.remarks(),
+                friction,
+                self.message,
+            ]
+        )
 
-    def _many_lines(self) -> list[str]:
+    def _described_many(self) -> Description:
         *runs, states = self.times.shape
-        head = f"{math.prod(runs)} motions of {states} states each"
         failed = count_failures(np.asarray(code_of(self.result)).ravel().tolist())
-        return [head, *(f"{count} of them failed: {text}" for count, text in failed)]
+        return Description(
+            [
+                f"{math.prod(runs)} motions of {states} states each",
+                *(f"{count} of them failed: {text}" for count, text in failed),
+            ]
+        )
 
-    def _passage_times(self) -> np.ndarray:
-        known = np.asarray(self.passages)
-        return known[np.isfinite(known)]
+    def remarks(self) -> list[str]:
+        """Sentences on closure, singular configurations passed, and limits of controls."""
+        position, velocity = (
+            float(np.max(np.asarray(error))) for error in (self.position_error, self.velocity_error)
+        )
+        return [
+            f"closed within {position:.1e}, velocities within {velocity:.1e}",
+            *self.passage_lines(),
+            *exceeded_limits(self.system, self.times, self.multipliers),
+        ]
 
-    def _passage_lines(self) -> list[str]:
-        count, times = int(self.passage_count), self._passage_times()
+    def passage_lines(self) -> list[str]:
+        """Sentences on the singular configurations that were passed."""
+        count, times = int(self.passage_count), self.known_passages()
         return passed_lines(count, times, self.passed, self.passages_remark)
+
+    def known_passages(self) -> list[float]:
+        """Times (s) at which the motion passed singular configurations."""
+        found = np.asarray(self.passages)
+        return found[np.isfinite(found)].tolist()
 
 
 @program
@@ -285,7 +280,7 @@ def _reactions(
 _BALANCED = 1e-6
 
 
-class Controls(eqx.Module):
+class Controls(AbstractAnswer):
     """Actuator forces of servo constraints at the saved times of a motion.
 
     - `times` (n,): s. `values` (n, controls): N or N m, positive along the velocity or the rows
@@ -313,13 +308,15 @@ class Controls(eqx.Module):
         """True where a control is larger than its limit."""
         return jnp.abs(self.values) > self.limits[..., None, :]
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.values.ndim > 2:
             return _printing.batch("motions", self.values.shape[:-2])
         times, values, limits = (np.asarray(x) for x in (self.times, self.values, self.limits))
-        return "\n".join(
-            limit_line(f"{name}: ", unit, times, values[:, k], limits[k])
-            for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))
+        return Description(
+            [
+                limit_line(f"{name}: ", unit, times, values[:, k], limits[k])
+                for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))
+            ]
         )
 
 

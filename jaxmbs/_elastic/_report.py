@@ -1,12 +1,13 @@
 """The answer: how much elasticity decides the reactions."""
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from .._solvability._report import format_table
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._system import Structure
 
 
@@ -76,7 +77,7 @@ class SubsetAnswer(NamedTuple):
         return ", ".join(words)
 
 
-class Flexibility(eqx.Module):
+class Flexibility(AbstractAnswer):
     """The elastic parts that decide reactions, and those that are enough: a table when printed.
 
     - `reactions`: the requested joints. `candidates`: the compliances whose subsets were compared;
@@ -126,35 +127,71 @@ class Flexibility(eqx.Module):
             f"the subset {', '.join(elastic) or 'none'} was not studied; there are {asked}."
         )
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
+        return Description((), [self._table()], self.notes(), self._data)
+
+    def _table(self) -> Table:
         shown = [
             k
             for part in self.structure.compliances
             if part.name in self.candidates
             for k in range(part.start, part.stop)
         ][:_COLUMNS]
-        names = [self.deformations[k] for k in shown]
-        header = ("elastic", "redundancy", "difference", *names, "verdict")
         rows = (*self.answers, self.everything._replace(elastic=("everything",)))
-        zero = _ROUNDING * max(
-            (
-                np.max(np.abs(own.deformation_forces[shown]), initial=0.0)
-                for own in rows
-                if own.decides
-            ),
-            default=0.0,
+        known = [own.deformation_forces[shown] for own in rows if own.decides]
+        zero = _ROUNDING * max((np.max(np.abs(x), initial=0.0) for x in known), default=0.0)
+        verdicts = [own.verdict for own in rows]
+        if self.everything.agrees:
+            verdicts[-1] = "compared with"
+
+        def forces(k: int) -> list[str]:
+            return [
+                _rounded(own.deformation_forces[k], zero) if own.decides else "-" for own in rows
+            ]
+
+        return Table(
+            [
+                Column("elastic", [own.title for own in rows]),
+                Column("redundancy", [str(own.redundancy) for own in rows]),
+                Column("difference", [_percent(own.difference) for own in rows]),
+                *(Column(self.deformations[k], forces(k)) for k in shown),
+                Column("verdict", verdicts),
+            ]
         )
-        lines = [
-            (
-                own.title,
-                str(own.redundancy),
-                _percent(own.difference),
-                *(_rounded(own.deformation_forces[k], zero) if own.decides else "-" for k in shown),
-                own.verdict if own is not rows[-1] or not own.agrees else "compared with",
-            )
-            for own in rows
-        ]
-        return "\n".join([format_table(header, lines), "", *self.notes()])
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "reactions": list(self.reactions),
+            "candidates": list(self.candidates),
+            "skipped": list(self.skipped),
+            "tolerance": self.tolerance,
+            "subsets": [self._entry(own) for own in self.answers],
+            "everything": self._entry(self.everything),
+            "smallest": [list(own.elastic) for own in self.smallest],
+        }
+
+    def _entry(self, own: SubsetAnswer) -> dict[str, Any]:
+        """A subset; without forces where they were not found or are not unique."""
+        entry: dict[str, Any] = {
+            "elastic": list(own.elastic),
+            "redundancy": own.redundancy,
+            "doubtful": own.doubtful,
+            "undecided": list(own.undecided),
+            "elimination_in_disguise": list(own.disguised),
+            "difference": None if math.isnan(own.difference) else own.difference,
+            "agrees": own.agrees,
+            "verdict": own.verdict,
+        }
+        if own.failed:
+            return entry | {"failed": own.failed}
+        if own.undecided:
+            return entry
+        forces = zip(self.deformations, own.deformation_forces.tolist(), strict=True)
+        joints = zip(self.reactions, own.force.tolist(), own.torque.tolist(), strict=True)
+        return entry | {
+            "forces": dict(forces),
+            "joints": {name: {"force": force, "torque": torque} for name, force, torque in joints},
+        }
 
     def notes(self) -> list[str]:
         """Notes below the table, one sentence per line."""
@@ -175,9 +212,9 @@ class Flexibility(eqx.Module):
         notes.append(self._conclusion())
         doubtful = [own.title for own in (*self.answers, self.everything) if own.doubtful]
         if doubtful:
-            notes.append(f"Doubtful, as the rank is decided by a hair: {'; '.join(doubtful)}.")
+            notes.append(f"Doubtful, as the rank decision is marginal: {'; '.join(doubtful)}.")
         failed = dict.fromkeys(own.failed for own in (*self.answers, self.everything) if own.failed)
-        return [*notes, *failed, *([self.open] if self.open else [])]
+        return [*notes, *failed, self.open]
 
     def _conclusion(self) -> str:
         whole = self.everything

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +11,10 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Setting
 from .._limits import EXACT
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import program
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
-from .._solvability._report import format_table
 from .._system import AbstractSystem, Equations, takes_state
 from ._augmented_lagrangian import AugmentedLagrangian
 from ._elastic_resolution import SUCH_AS
@@ -32,7 +31,7 @@ class Differences(NamedTuple):
     multipliers: np.ndarray
 
 
-class Comparison(eqx.Module):
+class Comparison(AbstractAnswer):
     """The outcome of `compare`.
 
     - `formulations`, `runs`: the formulations compared, and the result of each, in the same order.
@@ -67,55 +66,54 @@ class Comparison(eqx.Module):
         names = self.solvability.structure.constraint_names
         return tuple(name for name, bad in zip(names, wrong, strict=True) if bad)
 
-    def __str__(self) -> str:
-        labels = [formulation.label for formulation in self.formulations]
-        differences = [f"{d:.1e}" for d in self.acceleration_difference]
+    def described(self) -> Description:
         good = self.succeeded()
-        cells = [d if ok else "failed" for d, ok in zip(differences, good, strict=True)]
-        joints = ("joint", "type", "verdict", "between formulations", "with lambda + N z")
+        labels = [formulation.label for formulation in self.formulations]
+        differences = [
+            f"{d:.1e}" if ok else "failed"
+            for d, ok in zip(self.acceleration_difference, good, strict=True)
+        ]
+        rows = list(zip(labels, differences, strict=True))
+        runs = Table.of(("formulation", "acceleration differs by"), rows)
+        constraints = self.solvability.structure.constraints
+        between, shaken = (
+            [_words(own, k) for k in range(len(constraints))]
+            for own in (self.between_runs, self.under_shaking)
+        )
+        joints = Table(
+            [
+                Column("joint", [info.name for info in constraints]),
+                Column("type", [info.kind for info in constraints]),
+                Column("verdict", self.solvability.verdicts()),
+                Column("between formulations", between),
+                Column("with lambda + N z", shaken),
+            ]
+        )
         largest = np.nanmax(self.acceleration_difference, initial=0.0)
         failures = [
-            f"{name}: {RESULTS[run.result]}"
-            for name, run, ok in zip(labels, self.runs, good, strict=True)
+            f"{label}: {RESULTS[run.result]}"
+            for label, run, ok in zip(labels, self.runs, good, strict=True)
             if not ok
         ]
-        lines = [
-            format_table(
-                ("formulation", "acceleration differs by"),
-                list(zip(labels, cells, strict=True)),
-            ),
-            *failures,
-            "",
-            f"Largest relative difference of accelerations: {largest:.1e}",
-            "",
-            format_table(joints, self.rows()),
-        ]
-        if self.contradictions():
-            lines += ["", f"Decided by rounding: {', '.join(self.contradictions())}."]
-        if bool(self.solvability.doubtful):
-            lines += ["", self.solvability.doubt()]
-        return "\n".join(lines)
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: joint, type, verdict, what differs between the formulations, what
-        changes with lambda + N z."""
-        verdicts = [line[3] for line in self.solvability.rows()]
-        constraints = self.solvability.structure.constraints
-        return [
-            (info.name, info.kind, verdict, *_words(self, i))
-            for i, (info, verdict) in enumerate(zip(constraints, verdicts, strict=True))
-        ]
+        named = ", ".join(self.contradictions())
+        return Description(
+            (),
+            [runs, joints],
+            [
+                f"Largest relative difference of accelerations: {largest:.1e}",
+                *failures,
+                f"Decided by rounding: {named}." if named else "",
+                self.solvability.doubt(),
+            ],
+        )
 
 
-def _words(comparison: Comparison, i: int) -> tuple[str, str]:
-    found = []
-    for differences in (comparison.between_runs, comparison.under_shaking):
-        reaction, multipliers = differences.reactions[i], differences.multipliers[i]
-        word = "differs" if reaction > EXACT.unique else "same"
-        if reaction <= EXACT.unique < multipliers:
-            word = "same (multipliers differ)"
-        found.append(f"{word} {reaction:.1e}")
-    return found[0], found[1]
+def _words(differences: Differences, k: int) -> str:
+    reaction, multipliers = differences.reactions[k], differences.multipliers[k]
+    word = "differs" if reaction > EXACT.unique else "same"
+    if reaction <= EXACT.unique < multipliers:
+        word = "same (multipliers differ)"
+    return f"{word} {reaction:.1e}"
 
 
 @takes_state(decides_rank=True)

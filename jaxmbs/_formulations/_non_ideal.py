@@ -34,7 +34,7 @@ class ConstraintForce(NamedTuple):
 
     def __str__(self) -> str:
         if self.ideal.ndim > 1:
-            return _printing.batch("states", self.ideal.shape[:-1])
+            return _printing.text(_printing.batch("states", self.ideal.shape[:-1]))
         return (
             f"ideal = {_printing.array(self.ideal)}\nnon-ideal = {_printing.array(self.non_ideal)}"
         )

@@ -8,11 +8,12 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import BoolScalar
+from .._printing import AbstractAnswer, Description
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations, Structure
 
 
-class Accelerations(eqx.Module):
+class Accelerations(AbstractAnswer):
     """Solution of the equations of motion of one state by a formulation.
 
     - `acceleration` (nv,): dv/dt. `multipliers` (rows,): lambda; the generalized reaction of a
@@ -24,15 +25,16 @@ class Accelerations(eqx.Module):
     multipliers: Float[Array, " rows"]
     result: RESULTS
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.acceleration.ndim > 1:
             return _printing.batch("states", self.acceleration.shape[:-1])
-        failed = _printing.outcome(self.result)
-        lines = [
-            f"dv/dt = {_printing.array(self.acceleration)}",
-            f"multipliers = {_printing.array(self.multipliers)}",
-        ]
-        return "\n".join([*([failed] if failed else []), *lines])
+        return Description(
+            [
+                _printing.outcome(self.result),
+                f"dv/dt = {_printing.array(self.acceleration)}",
+                f"multipliers = {_printing.array(self.multipliers)}",
+            ]
+        )
 
 
 class AbstractFormulation(eqx.Module):

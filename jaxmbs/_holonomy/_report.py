@@ -1,6 +1,7 @@
 """The answer: which constraints are holonomic."""
 
-from typing import Annotated
+import math
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -11,8 +12,9 @@ from jaxtyping import Array, Bool, Float, Int
 from .. import _printing
 from .._checks import listed, shown
 from .._custom_types import Scalar
+from .._printing import AbstractAnswer, Description, Table
 from .._solution import RESULTS
-from .._solvability._report import format_table, openness
+from .._solvability._report import openness
 from .._system import Structure
 from .._verdict import Verdict
 from ._forms import velocity_constraints, velocity_rows
@@ -23,8 +25,10 @@ NO_COUNT = -1
 
 _ALL = "all velocity rows"
 
+_TITLES = ("constraint", "type", "velocity rows", "integrable", "holonomic?", "time", "measure")
 
-class Integrability(eqx.Module):
+
+class Integrability(AbstractAnswer):
     """Integrability of sets of velocity rows, given the geometric constraints.
 
     - `integrable`: at this configuration and nearby. `here`: at this one, to first order; not
@@ -51,10 +55,23 @@ class Integrability(eqx.Module):
     consistent: Bool[Array, "*sets"]
     doubtful: Bool[Array, "*sets"]
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
             return _printing.batch("sets of velocity rows", self.rank.shape)
-        return self.verdict()
+        return Description([self.verdict()], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "holonomic": self.integrable.tolist(),
+            "holonomic_here": self.here.tolist(),
+            "linear": bool(self.linear),
+            "consistent": bool(self.consistent),
+            "independent": _count(self.rank),
+            "integrable": _count(self.integrable_rows),
+            "degrees_of_freedom": _count(self.freedoms),
+            "measure_here": _measure(self.measure_here),
+            "measure": _measure(self.measure),
+        }
 
     def verdict(self) -> str:
         """Verdict on one set, in words. Concrete values only."""
@@ -72,7 +89,7 @@ class Integrability(eqx.Module):
         return "nonholonomic, but integrable here" if bool(self.here) else "nonholonomic"
 
 
-class Holonomy(eqx.Module):
+class Holonomy(AbstractAnswer):
     """Result of `holonomy`.
 
     - `result`: a `RESULTS` member: `state_not_valid` for an invalid state (then nothing is
@@ -141,15 +158,33 @@ class Holonomy(eqx.Module):
         near = jnp.any(self.each.doubtful, axis=-1) | self.together.doubtful
         return near | ~self.decided
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.tolerance.ndim:
             return _printing.batch("configurations", self.tolerance.shape)
         if not bool(self.decided):
-            return f"Nothing was decided. {_printing.outcome(self.result)}"
-        header = ("constraint", "type", "velocity rows", "integrable", "holonomic?", "time")
-        table = format_table((*header, "measure"), self.rows())
-        notes = [note for note in self.sentences() if note]
-        return "\n".join([table, "", *notes])
+            return Description([_printing.undecided(self.result)], data=self._data)
+        return Description((), [Table.of(_TITLES, self.rows())], self.sentences(), self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "closed": bool(self.result != RESULTS.configuration_open),
+            "holonomic": self.together.integrable.tolist(),
+            "neighbours": int(self.counted.sum()),
+            "tolerance": float(self.tolerance),
+            "doubtful": bool(self.doubtful),
+            "constraints": {
+                info.name: {
+                    "type": info.kind,
+                    "holonomic": self.holonomic(info.name).tolist(),
+                    "scleronomic": self.scleronomic[k].tolist(),
+                    "velocity_rows": (
+                        self.alone(info.name)._data() if info.name in self.names else None
+                    ),
+                }
+                for k, info in enumerate(self.structure.constraints)
+            },
+            "together": self.together._data(),
+        }
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table's lines: name, type, number of velocity rows, how many independent combinations
@@ -249,3 +284,12 @@ def _time(scleronomic: Verdict) -> str:
     if not bool(scleronomic.decided):
         return ""
     return "scleronomic" if bool(scleronomic) else "rheonomic"
+
+
+def _count(value: Any) -> int | None:
+    """A number of the JSON document; null where it was not decided."""
+    return None if int(value) == NO_COUNT else int(value)
+
+
+def _measure(value: Any) -> float | None:
+    return None if math.isnan(float(value)) else float(value)

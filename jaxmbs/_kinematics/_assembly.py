@@ -36,6 +36,7 @@ from .._limits import EXACT, Tolerances
 from .._linalg import directional_derivative, KKTSystem, motion_solver, saddle_point
 from .._linalg._concrete_rank import values_and_rank
 from .._loading import late
+from .._printing import AbstractAnswer, Description
 from .._programs import program
 from .._solution import RESULTS
 from .._system import AbstractSystem, is_state, Structure, takes_state
@@ -115,7 +116,7 @@ def _nearest_jvp(primals: Any, tangents: Any) -> Any:
     return (q, multipliers, way), (system.rate(q, x[:nv]), x[nv:], still)
 
 
-class Assembly(eqx.Module):
+class Assembly(AbstractAnswer):
     """The outcome of `assemble`.
 
     - `q` (nq,): the configuration. `result`: a `RESULTS` member.
@@ -135,13 +136,16 @@ class Assembly(eqx.Module):
     rank_changed: BoolScalar
     reached: Scalar
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.distance.ndim:
             return _printing.batch("assemblies", self.distance.shape)
-        head = "Closed" if not _printing.outcome(self.result) else _printing.outcome(self.result)
-        return (
-            f"{head}\nresidual at most {_printing.largest(self.residual)}, "
-            f"{float(self.distance):.6g} m sqrt(kg) from the start\nq = {_printing.array(self.q)}"
+        return Description(
+            [
+                _printing.outcome(self.result) or "Closed",
+                f"residual at most {_printing.largest(self.residual)}, "
+                f"{float(self.distance):.6g} m sqrt(kg) from the start",
+                f"q = {_printing.array(self.q)}",
+            ]
         )
 
 

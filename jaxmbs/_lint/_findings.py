@@ -3,7 +3,7 @@
 import enum
 from typing import NamedTuple
 
-from .. import _html
+from .._printing import Description, html, Table, text
 
 
 class Severity(enum.IntEnum):
@@ -58,14 +58,16 @@ class Findings(NamedTuple):
         """The findings of one rule."""
         return tuple(x for x in self.found if x.code == code)
 
-    def _repr_html_(self) -> str:
+    def described(self) -> Description:
         if not self.found:
-            return _html.paragraphs([str(self)])
-        lines = [(x.code, x.rule, x.severity.word, x.message) for x in self.found]
-        return _html.table(self.model, ("code", "rule", "severity", "finding"), lines)
+            return Description([f"{self.model}: nothing found"])
+        count = f"{len(self.found)} finding{'s' * (len(self.found) > 1)}"
+        rows = [(x.code, x.rule, x.severity.word, x.message) for x in self.found]
+        table = Table.of(("code", "rule", "severity", "finding"), rows)
+        return Description([f"{self.model}: {count}"], [table])
 
     def __str__(self) -> str:
-        if not self.found:
-            return f"{self.model}: nothing found"
-        lines = [f"{self.model}: {len(self.found)} finding{'s' * (len(self.found) > 1)}"]
-        return "\n".join([*lines, *(f"  {finding}" for finding in self.found)])
+        return text(self.described())
+
+    def _repr_html_(self) -> str:
+        return html(self.described())

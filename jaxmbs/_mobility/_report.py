@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _html
 from .._checks import listed
+from .._printing import AbstractAnswer, Column, Description, more, Table
 from .._solution import RESULTS
-from .._solvability._report import format_table, openness
+from .._solvability._report import openness
 from .._system import Structure
 
 
@@ -20,10 +20,8 @@ NO_COUNT = -1
 # A body that moves by less than this part of all of a branch's velocities rests. So many are named.
 _MOVING, _NAMED = 1e-4, 6
 
-_HEADER = ("branch", "degrees of freedom", "to first order", "moving bodies")
 
-
-class Branch(eqx.Module):
+class Branch(AbstractAnswer):
     """Motions that lead away from the configuration.
 
     - `dimension`: of the set of configurations. `freedoms`: how many velocities are possible on it;
@@ -44,13 +42,23 @@ class Branch(eqx.Module):
     one_way: bool
     is_cone: bool
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         number = f"{self.freedoms} degree{'s' * (self.freedoms != 1)} of freedom"
         shape = ", one way only (a cusp)" * self.one_way + ", a cone" * self.is_cone
-        return f"branch of motion: {number}, {self.first_order} to first order{shape}"
+        words = f"branch of motion: {number}, {self.first_order} to first order{shape}"
+        return Description([words], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "degrees_of_freedom": self.freedoms,
+            "first_order": self.first_order,
+            "one_way": self.one_way,
+            "cone": self.is_cone,
+            "tangent": np.asarray(self.tangent).T.tolist(),
+        }
 
 
-class Mobility(eqx.Module):
+class Mobility(AbstractAnswer):
     """The answer of `mobility`.
 
     - `result`: `RESULTS.configuration_open` where the configuration is not closed; then nothing is
@@ -124,24 +132,30 @@ class Mobility(eqx.Module):
             return f"Real mobility {self.mobility}, as to first order."
         return f"First-order mobility {self.first_order}, real mobility {self.mobility}."
 
-    def __str__(self) -> str:
-        lines = [self.headline()]
-        if len(self.branches):
-            lines += ["", format_table(_HEADER, self.rows()), ""]
-        return "\n".join([*lines, *self.sentences()])
+    def described(self) -> Description:
+        tables = [self._table()] if self.branches else []
+        return Description([self.headline()], tables, self.sentences(), self._data)
 
-    def _repr_html_(self) -> str:
-        if not self.branches:
-            return _html.paragraphs([self.headline(), *self.sentences()])
-        table = _html.table(self.headline(), _HEADER, self.rows())
-        return table + _html.paragraphs(self.sentences())
+    def _table(self) -> Table:
+        return Table(
+            [
+                Column("branch", [str(k + 1) for k in range(len(self.branches))]),
+                Column("degrees of freedom", [str(own.freedoms) for own in self.branches]),
+                Column("to first order", [str(own.first_order) for own in self.branches]),
+                Column("moving bodies", [self._motion(own) for own in self.branches]),
+            ]
+        )
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: number, degrees of freedom, of first order, and who moves."""
-        return [
-            (str(k), str(own.freedoms), str(own.first_order), self._motion(own))
-            for k, own in enumerate(self.branches, start=1)
-        ]
+    def _data(self) -> dict[str, Any]:
+        """What was not decided is null."""
+        return {
+            "mobility": self.mobility if self.decided else None,
+            "first_order": self.first_order,
+            "order": self.order if self.decided else None,
+            "shaky": self.is_shaky if self.decided else None,
+            "branches": [own._data() for own in self.branches],
+            "doubts": list(self.doubts),
+        }
 
     def sentences(self) -> list[str]:
         """Remarks below the table; empty ones are left out."""
@@ -161,10 +175,9 @@ class Mobility(eqx.Module):
             if _part(branch, body.columns, self._unit) > _MOVING * _part(branch, ..., self._unit)
         ]
         who = ", ".join(moving[:_NAMED])
-        more = f" and {len(moving) - _NAMED} more" * (len(moving) > _NAMED)
         way = " (one way only: a cusp)" if branch.one_way else ""
         shape = " (a cone: no tangent space here)" if branch.is_cone else ""
-        return f"{who}{more}{way}{shape}"
+        return f"{who}{more(moving, _NAMED)}{way}{shape}"
 
     @property
     def _unit(self) -> np.ndarray:
@@ -210,8 +223,7 @@ class Mobility(eqx.Module):
         return rows + confirmed * bool(self.branches)
 
     def _restricting(self) -> str:
-        more = len(self.restricting) - _NAMED
-        return listed(self.restricting[:_NAMED]) + f" and {more} more" * (more > 0)
+        return listed(self.restricting[:_NAMED]) + more(self.restricting, _NAMED)
 
     def _shaky_along(self) -> str:
         named = [

@@ -2,6 +2,7 @@
 for what has none.
 """
 
+import math
 from typing import Annotated, Any
 
 import equinox as eqx
@@ -9,11 +10,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _html, _printing
+from .. import _printing
 from .._checks import listed, shown
+from .._printing import AbstractAnswer, Description, Table
 from .._solution import RESULTS
 from .._solvability import parse_linear
-from .._solvability._report import format_table
 from .._system import Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
@@ -156,14 +157,12 @@ Coefficients = Float[np.ndarray, "n variables"]
 # loads, is one value.
 _NARROW = 1e-9
 
-_HEADER = ("reaction", "unit", "least", "greatest", "range")
-
 UNBOUNDED = "unbounded"
 NO_ANSWER = "no answer: the loads cannot be carried"
 NOT_DECIDED = "no answer: the state is none"
 
 
-class Range(eqx.Module):
+class Range(AbstractAnswer):
     """The least and the greatest value that one reaction can have.
 
     - `low`, `high`: N or N m (`unit`; empty where a multiplier or a combination has another);
@@ -179,15 +178,19 @@ class Range(eqx.Module):
     name: str = eqx.field(static=True)
     unit: str = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.low.ndim:
             return _printing.batch("ranges", self.low.shape)
         low, high = (_number(x, _size(self)) for x in (self.low, self.high))
         unit = f" {self.unit}" if self.unit else ""
-        return f"{self.name}: {low} to {high}{unit} - {words(self)}"
+        told = f"{self.name}: {low} to {high}{unit} - {words(self)}"
+        return Description([told], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return _ends(self.low, self.high, self.unique)
 
 
-class WrenchRange(eqx.Module):
+class WrenchRange(AbstractAnswer):
     """The ranges of the components of what a joint or driver exerts on its second body (its only
     one), world axes, torque about the joint's point: each as of `Range`, in the order of
     `Reactions`. `force_...` (dim,) N; `torque_...` () in the plane, (3,) in space, N m."""
@@ -201,7 +204,7 @@ class WrenchRange(eqx.Module):
     name: str = eqx.field(static=True)
     body: str = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.force_low.ndim > 1:
             return _printing.batch("ranges of wrenches", self.force_low.shape[:-1])
         parts = [
@@ -211,10 +214,18 @@ class WrenchRange(eqx.Module):
                 ("torque", "N m", self.torque_low, self.torque_high),
             )
         ]
-        return f"{self.name} on {self.body}, world axes: {', '.join(parts)}"
+        told = f"{self.name} on {self.body}, world axes: {', '.join(parts)}"
+        return Description([told], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "body": self.body,
+            "force": _ends(self.force_low, self.force_high, self.force_unique),
+            "torque": _ends(self.torque_low, self.torque_high, self.torque_unique),
+        }
 
 
-class Ranges(eqx.Module):
+class Ranges(AbstractAnswer):
     """Ranges that bounds leave to reactions that are not unique, at one state or along a motion.
 
     - `low`, `high` (names,): least and greatest value of each of `names` (multipliers by row,
@@ -317,11 +328,12 @@ class Ranges(eqx.Module):
     def _decided(self) -> bool:
         return bool(np.all(np.asarray(self.unique.decided)))
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: name, unit, least, greatest, in words: of components of wrenches (of
-        what acts at no point: multipliers) that are not unique without bounds, and of combinations.
-        Along a motion over all states."""
-        return [_line(self.of(name)) for name in self._listed()]
+    def table(self) -> Table:
+        """Least and greatest values of components of wrenches (of what acts at no point:
+        multipliers) that are not unique without bounds, and of combinations. Along a motion over
+        all states."""
+        titles = ("reaction", "unit", "least", "greatest", "range")
+        return Table.of(titles, [_line(self.of(name)) for name in self._listed()])
 
     def _listed(self) -> list[str]:
         variables = self._variables
@@ -352,28 +364,47 @@ class Ranges(eqx.Module):
                 found.append(info.name)
         return tuple(found)
 
-    def __str__(self) -> str:
-        lines, table = [_head(self)], self._answered()
-        if table:
-            lines += ["", format_table(_HEADER, table), ""]
-        return "\n".join([*lines, *self._remarks()])
-
-    def _repr_html_(self) -> str:
-        table = self._answered()
-        head = (
-            _html.table(_head(self), _HEADER, table) if table else _html.paragraphs([_head(self)])
+    def described(self) -> Description:
+        table = self.table()
+        answered = table.rows and bool(np.any(np.asarray(self.feasible)))
+        unique = ", ".join(self.determined())
+        return Description(
+            [_head(self)],
+            [table] if answered else [],
+            [
+                f"Unique without bounds: {unique}." if unique else "",
+                self.refusal(),
+                self._outcome(),
+                self._doubt(),
+            ],
+            self._data,
         )
-        return head + _html.paragraphs(self._remarks())
 
-    def _answered(self) -> list[tuple[str, ...]]:
-        """The table's lines, none where no state has an answer."""
-        return self.rows() if bool(np.any(np.asarray(self.feasible))) else []
-
-    def _remarks(self) -> list[str]:
-        unique = self.determined()
-        named = f"Unique without bounds: {', '.join(unique)}." if unique else ""
-        said = (named, self.refusal(), self._outcome(), self._doubt())
-        return [text for text in said if text]
+    def _data(self) -> dict[str, Any]:
+        determined = self.determined()
+        return {
+            "time": self.times.tolist(),
+            "closed": bool(np.all(np.asarray(self.result != RESULTS.configuration_open))),
+            "bounds": list(self.bounds),
+            "feasible": np.asarray(self.feasible).tolist(),
+            "shortfall": np.asarray(self.shortfall).tolist(),
+            "joints": [
+                {
+                    "name": info.name,
+                    "type": info.kind,
+                    "unique": info.name in determined,
+                    "multipliers": [
+                        {"row": name, **self.of(name)._data()}
+                        for name in self.structure.row_names[info.start : info.stop]
+                    ],
+                    **(self.wrench(info.name)._data() if self.has_wrench(info.name) else {}),
+                }
+                for info in self.structure.constraints
+            ],
+            "combinations": [
+                {"expression": text, **self.of(text)._data()} for text in self.combinations
+            ],
+        }
 
     def refusal(self) -> str:
         """Reason why loads cannot be carried; empty if all can."""
@@ -398,7 +429,17 @@ class Ranges(eqx.Module):
         if not count:
             return ""
         where = f" in {count} of {self.doubtful.size} states" if self.doubtful.ndim else ""
-        return f"Doubtful{where}: a rank was decided by a hair; `analyze` says how."
+        return f"Doubtful{where}: {_printing.MARGINAL}"
+
+
+def _ends(low: Any, high: Any, unique: Verdict) -> dict[str, Any]:
+    """Numbers, in lists as deep as the arrays; null where there is none: an end without bound, and
+    both where loads cannot be carried."""
+
+    def known(values: Any) -> Any:
+        return jax.tree.map(lambda x: x if math.isfinite(x) else None, np.asarray(values).tolist())
+
+    return {"low": known(low), "high": known(high), "unique": unique.tolist()}
 
 
 def words(own: Range) -> str:

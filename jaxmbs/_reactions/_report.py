@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import equinox as eqx
@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _html
+from .. import _printing
 from .._checks import picked
 from .._constraints import Driver
-from .._solvability._report import format_table
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._system import Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
@@ -46,23 +46,11 @@ def vector(values: Any, largest: float | None = None) -> str:
     return "(" + ", ".join(f"{x:.6g}" for x in cleaned) + ")"
 
 
-def verdict(unique: Verdict, force_unique: Verdict, torque_unique: Verdict) -> str:
-    """Verdict on one reaction on one body, with the components that are not unique, if any."""
-    if not bool(unique.decided):
-        return NOT_DECIDED
-    many = [
-        text for text in (_named("force", force_unique), _named("torque", torque_unique)) if text
-    ]
-    if many:
-        return f"{NOT_UNIQUE}: {', '.join(many)}"
-    if not bool(unique):
-        return "unique on this body; as a whole NOT UNIQUE"
-    return "unique"
-
-
 def verdict_of_states(unique: Verdict) -> str:
-    """Verdict on one reaction in a batch of states."""
+    """Verdict on one reaction, of a batch in all states."""
     undecided = unique.size - int(np.sum(unique.decided))
+    if undecided and not unique.ndim:
+        return NOT_DECIDED
     if undecided:
         return f"{NOT_DECIDED} in {undecided} of {unique.size} states"
     good = np.asarray(unique)
@@ -82,7 +70,7 @@ def _named(what: str, unique: Verdict) -> str:
     return " ".join([what, *letters]) if letters else ""
 
 
-class Wrench(eqx.Module):
+class Wrench(AbstractAnswer):
     """Force and torque of one joint or driver on one body.
 
     - `force` (dim,) N; `torque` () in the plane, (3,) in space, N m, about `point`; along
@@ -112,15 +100,29 @@ class Wrench(eqx.Module):
         torque = self.torque_unique.reshape(*self.unique.shape, -1)
         return self.unique & self.force_unique.all(axis=-1) & torque.all(axis=-1)
 
-    def __str__(self) -> str:
+    def verdict(self) -> str:
+        """Verdict in words, with the components that are not unique; of a batch in all states."""
         if self.unique.ndim:
-            found = verdict_of_states(self.determined)
-            return f"{self.name} on {self.body} in {self.unique.size} states - {found}"
-        found = verdict(self.unique, self.force_unique, self.torque_unique)
+            return verdict_of_states(self.determined)
+        if not bool(self.unique.decided):
+            return NOT_DECIDED
+        named = (_named("force", self.force_unique), _named("torque", self.torque_unique))
+        many = ", ".join(filter(None, named))
+        if many:
+            return f"{NOT_UNIQUE}: {many}"
+        return "unique" if bool(self.unique) else "unique on this body; as a whole NOT UNIQUE"
+
+    def described(self) -> Description:
+        if self.unique.ndim:
+            states = f"in {self.unique.size} states"
+            return Description([f"{self.name} on {self.body} {states} - {self.verdict()}"])
         force, torque = largest([self])
-        return (
-            f"{self.name} on {self.body}, {self.axes} axes: force {vector(self.force, force)} N, "
-            f"torque {vector(self.torque, torque)} N m about {vector(self.point, 1.0)} m - {found}"
+        numbers = (
+            f"force {vector(self.force, force)} N, torque {vector(self.torque, torque)} N m about "
+            f"{vector(self.point, 1.0)} m"
+        )
+        return Description(
+            [f"{self.name} on {self.body}, {self.axes} axes: {numbers} - {self.verdict()}"]
         )
 
 
@@ -152,9 +154,6 @@ def _most(numbers: Float[Array, "..."] | Float[np.ndarray, "..."]) -> float:
 # --------------------------------------------------------------------------------------------------
 
 
-_HEADER = ("joint", "type", "on", "force (N)", "torque (N m)", "verdict")
-
-
 class Axes(enum.IntEnum):
     """Along which axes forces and torques are given: the world's, those of the body that they
     act on, or those of the joint's marker on it."""
@@ -164,7 +163,7 @@ class Axes(enum.IntEnum):
     MARKER = 2
 
 
-class Reactions(eqx.Module):
+class Reactions(AbstractAnswer):
     """The reactions of a system at one state (or, batched, at many), each with its verdict.
 
     `wrench(name)` gives the wrench of a joint or driver on its SECOND body (or its single
@@ -335,115 +334,98 @@ class Reactions(eqx.Module):
                 "does not know; ask for generalized(name)."
             )
 
-    def __str__(self) -> str:
-        lines = [_head(self), "", format_table(*_table(self))]
-        remarks = [x for x in (_doubt(self), self.message) if x]
-        return "\n".join([*lines, "", *remarks] if remarks else lines)
+    def described(self) -> Description:
+        return Description((), [_table(self)], [_doubt(self), self.message], self._data)
 
-    def _repr_html_(self) -> str:
-        return _html.table(_head(self), *_table(self)) + _html.paragraphs(
-            [_doubt(self), self.message]
-        )
+    def _data(self) -> dict[str, Any]:
+        """Of one state: each joint's forces and torques with their verdicts."""
+        return {name: self._entry(name) for name in self.names}
 
-
-_Table = tuple[Sequence[str], list[tuple[str, ...]]]
-
-
-def _table(report: Reactions) -> _Table:
-    """Header and lines."""
-    if not report.layout.bodies:
-        return _generalized_table(report)
-    return (_table_of_states if report.doubtful.ndim else _table_of_state)(report)
+    def _entry(self, name: str) -> dict[str, Any]:
+        if not self.has_wrench(name):
+            columns = self.structure.constraint(name).columns
+            values = np.asarray(self.generalized(name)).tolist()
+            named = {self.structure.velocities[k].name: values[k] for k in columns}
+            return {"generalized": named, "unique": bool(self.unique(name))}
+        wrench = self.wrench(name)
+        return {
+            "force": np.asarray(wrench.force).tolist(),
+            "torque": np.asarray(wrench.torque).tolist(),
+            "unique": bool(wrench.unique),
+            "force_unique": wrench.force_unique.tolist(),
+            "torque_unique": wrench.torque_unique.tolist(),
+        }
 
 
 def _doubt(report: Reactions) -> str:
     if not bool(jnp.any(report.doubtful)):
         return ""
     if not np.any(report.reaction_unique.decided):
-        return "Nothing was decided: the state is none."
+        return "Nothing was decided: invalid state."
     inexact = report.redundant_at_precision
     if inexact is not None and bool(jnp.any(inexact)):
         return (
             "Redundant at the precision of the model's numbers: what is not unique may be so at "
             "that precision alone; `analyze` says how."
         )
-    return "Doubtful: a rank was decided by a hair; `analyze` says how."
+    return f"Doubtful: {_printing.MARGINAL}"
 
 
 def _head(report: Reactions) -> str:
-    head = "Generalized reactions C_X^T lambda_X"
+    generalized = "C_X^T lambda_X of M dv/dt + C^T lambda = F"
+    head = f"Generalized reactions {generalized}"
     if report.layout.bodies:
-        on = "on the second body (the only one) of each joint" if report.body is None else ""
-        on = on or f"on {report.body}"
+        on = report.body or "the second body (the only one) of each joint"
         axes = report.axes.name.lower()
-        head = f"Reactions {on}, {axes} axes, torque about the joint's point"
+        head = f"Reactions on {on}, {axes} axes, torque about the joint's point"
+        if not all(map(report.has_wrench, report.names)):
+            head += f"; on coordinates {generalized}"
     if report.doubtful.ndim:
         head += f"; largest magnitudes over {report.doubtful.size} states"
     return head
 
 
-def _kind(report: Reactions, name: str) -> str:
-    return report.structure.constraint(name).kind
+def _table(report: Reactions) -> Table:
+    """A row for each wrench, and for each reaction on coordinates; of many states the largest
+    magnitudes."""
+    rows = _rows(report)
+    scales = largest([w for _, w in rows if w is not None])
+    verdicts = [verdict_of_states(report.unique(n)) if w is None else w.verdict() for n, w in rows]
+
+    def sizes(part: Callable[[Wrench], Any], scale: float) -> list[str]:
+        return ["" if w is None else _size(report, part(w), scale) for _, w in rows]
+
+    columns = [
+        Column("joint", [name for name, _ in rows]),
+        Column("type", [report.structure.constraint(name).kind for name, _ in rows]),
+    ]
+    if report.layout.bodies:
+        columns += [
+            Column("on", ["coordinates" if w is None else w.body for _, w in rows]),
+            Column("force", sizes(lambda w: w.force, scales[0]), "N"),
+            Column("torque", sizes(lambda w: w.torque, scales[1]), "N m"),
+        ]
+    if any(w is None for _, w in rows):
+        own = [_size(report, report.generalized(name)) if w is None else "" for name, w in rows]
+        columns.append(Column("C_X^T lambda_X", own))
+    columns.append(Column("verdict", verdicts))
+    marked = [verdict != "unique" for verdict in verdicts]
+    return Table(columns, marked, _head(report))
 
 
-def _table_of_state(report: Reactions) -> _Table:
-    wrenches = _wrenches(report)
-    force, torque = largest([w for own in wrenches.values() for w in own])
-    lines = []
-    for name, own in wrenches.items():
-        if not own:
-            found = verdict_of_states(report.unique(name))
-            lines.append(_on_coordinates(report, name, vector(report.generalized(name)), found))
-        for w in own:
-            numbers = (vector(w.force, force), vector(w.torque, torque))
-            said = verdict(w.unique, w.force_unique, w.torque_unique)
-            lines.append((name, _kind(report, name), w.body, *numbers, said))
-    return _HEADER, lines
-
-
-def _wrenches(report: Reactions) -> dict[str, list[Wrench]]:
-    """Wrenches by the names of joints and drivers: none for one that acts on coordinates, several
-    for one that acts on the chosen body at several of its frames."""
+def _rows(report: Reactions) -> list[tuple[str, Wrench | None]]:
+    """Joints and drivers with their wrenches: None for one that acts on coordinates, several for
+    one that acts on the chosen body at several of its frames."""
     if report.body is None:
-        return {n: [report.wrench(n)] if report.has_wrench(n) else [] for n in report.names}
-    found: dict[str, list[Wrench]] = {name: [] for name in report.names}
-    for k in report.layout.places_on(report.body):
-        wrench = report._wrench_at(k)
-        found[wrench.name].append(wrench)
-    return found
+        return [(n, report.wrench(n) if report.has_wrench(n) else None) for n in report.names]
+    wrenches = [report._wrench_at(k) for k in report.layout.places_on(report.body)]
+    return [(name, w) for name in report.names for w in wrenches if w.name == name]
 
 
-def _on_coordinates(report: Reactions, name: str, values: str, said: str) -> tuple[str, ...]:
-    """The line of a constraint that acts at no point: its generalized reaction."""
-    return (name, _kind(report, name), "coordinates", values, "", said)
-
-
-def _table_of_states(report: Reactions) -> _Table:
-    lines = []
-    wrenches = _wrenches(report)
-    most = largest([w for own in wrenches.values() for w in own])
-    for name, own in wrenches.items():
-        kind = _kind(report, name)
-        if not own:
-            size = jnp.max(jnp.linalg.norm(report.generalized(name), axis=-1))
-            found = verdict_of_states(report.unique(name))
-            lines.append(_on_coordinates(report, name, vector(size), found))
-        for w in own:
-            force = jnp.linalg.norm(w.force, axis=-1)
-            torque = jnp.linalg.norm(w.torque.reshape(*force.shape, -1), axis=-1)
-            found = verdict_of_states(w.determined)
-            sizes = (vector(jnp.max(force), most[0]), vector(jnp.max(torque), most[1]))
-            lines.append((name, kind, w.body, *sizes, found))
-    return _HEADER, lines
-
-
-def _generalized_table(report: Reactions) -> _Table:
-    """The vector of one state; of many the largest magnitude."""
-    lines = []
-    for name in report.names:
-        values = report.generalized(name)
-        if values.ndim > 1:
-            values = jnp.max(jnp.linalg.norm(values, axis=-1))
-        found = verdict_of_states(report.unique(name))
-        lines.append((name, _kind(report, name), vector(values), found))
-    return ("constraint", "type", "generalized reaction", "verdict"), lines
+def _size(report: Reactions, values: Any, scale: float | None = None) -> str:
+    """The components of one state; of many the largest magnitude."""
+    states = report.doubtful.shape
+    if not states:
+        return vector(values, scale)
+    sizes = np.linalg.norm(np.asarray(values).reshape(*states, -1), axis=-1)
+    return vector(np.max(sizes), scale)

@@ -4,7 +4,7 @@ configurations.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from .._custom_types import BoolScalar, IntScalar, PRNGKeyArray, RealScalarLike,
 from .._kinematics import close_neighbour
 from .._limits import EXACT
 from .._linalg._concrete_rank import values_and_rank
+from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, ReleaseOption, takes_state
@@ -414,7 +415,7 @@ _FOUND_AGAIN = 1e-6
 _MADE = 1e-2
 
 
-class Singularity(eqx.Module):
+class Singularity(AbstractAnswer):
     """- `result`: `RESULTS.state_not_valid` for an invalid state (then ranks are -1 and nothing is
     singular), `configuration_open` where it is not closed.
     - `rank`: here. `generic_rank`: the largest at nearby closed configurations, drivers released.
@@ -442,12 +443,24 @@ class Singularity(eqx.Module):
     closed: Bool[Array, " samples"]
     rows: int = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
             return _printing.batch("configurations", self.rank.shape)
-        failed = _printing.outcome(self.result)
-        if failed:
-            return failed
+        return Description([_printing.outcome(self.result) or self._words()], data=self._data)
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            "generic_rank": int(self.generic_rank),
+            "rank": int(self.rank),
+            "singular": bool(self.singular),
+            "isolated": bool(self.isolated),
+            "displaced_rank": int(self.displaced_rank),
+            "mobility": int(self.mobility),
+            "moving": int(self.moving),
+            "neighbours": int(jnp.sum(self.closed)),
+        }
+
+    def _words(self) -> str:
         rank, nearby, count = int(self.rank), int(self.generic_rank), int(jnp.sum(self.closed))
         neighbours = f"{count} of {self.closed.shape[0]} neighbours, closed"
         displaced = f"up to {int(self.displaced_rank)} at displaced ones that are left open"

@@ -1,6 +1,6 @@
 """The answer: which reactions a rigid-body model determines."""
 
-from collections.abc import Sequence
+import math
 from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
@@ -8,26 +8,16 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _html, _printing
+from .. import _printing
 from .._checks import as_numpy, by_numpy, namespace
 from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
 from .._limits import EXACT
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
-
-
-def format_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Columns padded to one width, with a rule under the header."""
-    widths = [max(len(line[k]) for line in (header, *lines)) for k in range(len(header))]
-
-    def join(line: Sequence[str]) -> str:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        return "  ".join(cells).rstrip()
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([join(header), rule, *(join(line) for line in lines)])
+from ._criteria import RankComparison
 
 
 # The rank, redundancy and mobility of an invalid state.
@@ -50,7 +40,7 @@ class Layout(NamedTuple):
     elastic: tuple[str, ...] = ()
 
 
-class Solvability(eqx.Module):
+class Solvability(AbstractAnswer):
     """Verdicts on the reactions of a system at one state (or, batched, at many).
 
     - `result`: a `RESULTS` member: `state_not_valid` for an invalid state (then the ranks
@@ -166,7 +156,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def _kept_by_a_hair(self) -> Flags:
+    def _kept_marginally(self) -> Flags:
         xp = namespace(self.rank)
         least = xp.maximum(EXACT.doubtful_above * self.tolerance, EXACT.doubtful_kept)
         gap = self.rank_gap < EXACT.doubtful_gap
@@ -179,7 +169,7 @@ class Solvability(eqx.Module):
 
     @property
     @by_numpy
-    def _dropped_by_a_hair(self) -> Flags:
+    def _dropped_marginally(self) -> Flags:
         xp = namespace(self.rank)
         if self.precision is not None:
             # It is known no better.
@@ -191,7 +181,7 @@ class Solvability(eqx.Module):
     def doubtful(self) -> Flags:
         """Is a verdict marginal: the last kept or the first dropped pivot near the tolerance, or a
         measure near the threshold? For an invalid state all is doubtful."""
-        near = self._kept_by_a_hair | self._dropped_by_a_hair | self.near_threshold
+        near = self._kept_marginally | self._dropped_marginally | self.near_threshold
         return near | self.redundant_at_precision | ~self.decided
 
     @property
@@ -207,21 +197,21 @@ class Solvability(eqx.Module):
         """The doubtful decisions, and the change that would reverse each, in one or two sentences;
         empty if there are none. Concrete values only."""
         if not bool(self.decided):
-            return f"Nothing was decided. {_printing.outcome(self.result)}".strip()
+            return _printing.undecided(self.result)
         rank = int(self.rank)
         reasons, against = [], ""
         if bool(self.redundant_at_precision):
             return self._redundancy_at_precision()
         if np.isfinite(np.asarray(self.rank_gap)):
             against = f" and {float(self.rank_gap):.3g} times the first dropped one"
-        if bool(self._kept_by_a_hair):
+        if bool(self._kept_marginally):
             reasons.append(
                 f"the last kept pivot is {float(self.margin):.3g} times the first"
                 f"{against}, so that parts moved by about {self._misalignment(self.margin)} would "
                 f"make the rank {rank - 1}; the configuration is near a singular one, or the "
                 "model's numbers are not exact"
             )
-        if bool(self._dropped_by_a_hair):
+        if bool(self._dropped_marginally):
             reasons.append(
                 f"the first dropped pivot is {float(self.dropped):.3g} times the first, more than "
                 f"rounding leaves, as of parts that are misaligned by about "
@@ -267,71 +257,144 @@ class Solvability(eqx.Module):
         Concrete values only."""
         return openness(self.structure, self.length, self.residual)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
-            return f"Solvability of {self.rank.shape} states (index it to print one)"
+            return _printing.batch("states", self.rank.shape)
         if isinstance(self.rank, jax.Array):
-            return str(as_numpy(self))
+            return as_numpy(self).described()
         if not bool(self.decided):
-            return self.doubt()
-        head = [
-            f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, "
-            f"rank {int(self.rank)} ({int(self.rank_geometric)} geometric, "
-            f"{int(self.rank_velocity)} {self.structure.other_rows}), redundancy p = "
-            f"{int(self.redundancy)}, mobility {int(self.mobility)}",
-            "",
-        ]
-        table = format_table(("joint", "type", "rows", "reaction", "measure"), self.rows())
-        notes = [] if not self.layout.elastic else ["", self._elastic_note()]
-        if bool(self.result == RESULTS.configuration_open):
-            notes += ["", self.openness()]
-        if bool(self.doubtful):
-            notes += ["", self.doubt()]
-        return "\n".join([*head, table, *notes])
+            return Description([self.doubt()])
+        is_open = bool(self.result == RESULTS.configuration_open)
+        return Description(
+            (),
+            [self.table()],
+            [self._elastic_note(), self.openness() if is_open else "", self.doubt()],
+            self._data,
+        )
 
-    def _repr_html_(self) -> str:
-        if self.rank.ndim or not bool(self.decided):
-            return _html.preformatted(str(self))
-        caption = (
-            f"Verdicts: rank {int(self.rank)} of {len(self.structure.rows)} rows, redundancy "
+    def _data(self) -> dict[str, Any]:
+        structure, gap = self.structure, float(self.rank_gap)
+        data: dict[str, Any] = {
+            "method": self.layout.method,
+            "coordinates": structure.nv,
+            "constraints": len(structure.rows),
+            "rank": int(self.rank),
+            "redundancy": int(self.redundancy),
+            "mobility": int(self.mobility),
+            "rank_geometric": int(self.rank_geometric),
+            "rank_velocity": int(self.rank_velocity),
+            "rank_gap": gap if math.isfinite(gap) else None,
+            "doubtful": bool(self.doubtful),
+            "scale": {"length": float(self.length)},
+            "joints": [self._joint(k) for k in range(len(structure.constraints))],
+            "bodies": self._bodies(),
+        }
+        if self.precision is not None:
+            assert self.rank_as_written is not None
+            assert self.reaction_as_written is not None
+            lost = self.reaction_as_written.unique & self.reaction_unique.not_unique
+            data["precision"] = {
+                "relative": float(self.precision),
+                "rank_as_written": int(self.rank_as_written),
+                "redundant_at_precision": bool(self.redundant_at_precision),
+                "not_unique_at_precision": [
+                    name for name, own in zip(structure.constraint_names, lost, strict=True) if own
+                ],
+            }
+        if self.layout.subsets:
+            data["subsets"] = self._subsets()
+        if self.layout.expressions:
+            data["combinations"] = [
+                {"expression": text, "unique": bool(unique), "measure": float(measure)}
+                for text, unique, measure in zip(
+                    self.layout.expressions,
+                    self.combination_unique,
+                    self.combination_measure,
+                    strict=True,
+                )
+            ]
+        return data
+
+    def _joint(self, k: int) -> dict[str, Any]:
+        info, measure = self.structure.constraints[k], float(self.reaction_measure[k])
+        return {
+            "name": info.name,
+            "type": info.kind,
+            "rows": info.stop - info.start,
+            "unique": bool(self.reaction_unique[k]),
+            "multipliers_unique": bool(self.multipliers_unique(info.name)),
+            "measure": int(measure) if self.layout.method == RankComparison.word else measure,
+        }
+
+    def _bodies(self) -> dict[str, dict[str, Any]]:
+        structure = self.structure
+        bodies: dict[str, dict[str, Any]] = {body.name: {} for body in structure.bodies}
+        for (constraint, body), own in zip(self.layout.pairs, self.body_unique, strict=True):
+            name = structure.constraints[constraint].name
+            bodies[structure.bodies[body].name][name] = _force_and_torque(own)
+        return bodies
+
+    def _subsets(self) -> list[dict[str, Any]]:
+        subsets: list[dict[str, Any]] = [
+            {"names": list(names), "unique": bool(unique), "measure": float(measure), "bodies": {}}
+            for names, unique, measure in zip(
+                self.layout.subsets, self.subset_unique, self.subset_measure, strict=True
+            )
+        ]
+        pairs = zip(self.layout.subset_pairs, self.subset_body_unique, strict=True)
+        for (subset, body), own in pairs:
+            subsets[subset]["bodies"][self.structure.bodies[body].name] = _force_and_torque(own)
+        return subsets
+
+    def headline(self) -> str:
+        """Ranks, redundancy and mobility, in a sentence. Concrete values only."""
+        return (
+            f"{self.structure.nv} coordinates, {len(self.structure.rows)} constraint rows, rank "
+            f"{int(self.rank)} ({int(self.rank_geometric)} geometric, "
+            f"{int(self.rank_velocity)} {self.structure.other_rows}), redundancy p = "
             f"{int(self.redundancy)}, mobility {int(self.mobility)}"
         )
-        notes = [self._elastic_note()] if self.layout.elastic else []
-        if bool(self.result == RESULTS.configuration_open):
-            notes.append(self.openness())
-        header = ("joint", "type", "rows", "reaction", "measure")
-        return _html.table(caption, header, self.rows()) + _html.paragraphs([*notes, self.doubt()])
 
     def _elastic_note(self) -> str:
+        if not self.layout.elastic:
+            return ""
         return (
             f"With elastic {', '.join(self.layout.elastic)}: rank and redundancy count their "
             "deformations. What is unique because of them depends on which parts are elastic."
         )
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table's lines: name, type, number of rows, verdict, measure.
+    def table(self) -> Table:
+        """Joints and drivers with their verdicts. Concrete values only."""
+        constraints, verdicts = self.structure.constraints, self.verdicts()
+        return Table(
+            [
+                Column("joint", [info.name for info in constraints]),
+                Column("type", [info.kind for info in constraints]),
+                Column("rows", [str(info.stop - info.start) for info in constraints]),
+                Column("reaction", verdicts),
+                Column("measure", [f"{float(x):.1e}" for x in self.reaction_measure]),
+            ],
+            [not verdict.startswith("unique") for verdict in verdicts],
+            self.headline(),
+        )
 
-        **Raises:** `ValueError` where nothing was decided.
-        """
-        lines = []
-        for i, info in enumerate(self.structure.constraints):
-            unique = bool(self.reaction_unique[i])
-            verdict = "unique" if unique else "not unique"
-            written = self.reaction_as_written
-            if not unique and written is not None and bool(written[i]):
-                verdict = "not unique at the precision of the numbers"
-            if unique and not bool(self.multipliers_unique(info.name)):
-                verdict = "unique (multipliers are not)"
-            lines.append(
-                (
-                    info.name,
-                    info.kind,
-                    str(info.stop - info.start),
-                    verdict,
-                    f"{float(self.reaction_measure[i]):.1e}",
-                )
-            )
-        return lines
+    def verdicts(self) -> list[str]:
+        """The verdict on each reaction, in words. Concrete values only."""
+        return [self._verdict(k) for k in range(len(self.structure.constraints))]
+
+    def _verdict(self, k: int) -> str:
+        name, written = self.structure.constraints[k].name, self.reaction_as_written
+        if not bool(self.decided):
+            return "not decided"
+        if bool(self.reaction_unique[k]):
+            every = bool(self.multipliers_unique(name))
+            return "unique" if every else "unique (multipliers are not)"
+        at_precision = written is not None and bool(written[k])
+        return "not unique" + at_precision * " at the precision of the numbers"
+
+
+def _force_and_torque(unique: Verdict) -> dict[str, bool]:
+    return {"force": bool(unique[0]), "torque": bool(unique[1])}
 
 
 def openness(structure: Structure, length: Any, residual: Any) -> str:

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
@@ -15,7 +17,7 @@ from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 from ._analyze import analyze
 from ._criteria import AbstractCriterion, chosen_criterion
-from ._report import format_table, NO_RANK, openness, Solvability
+from ._report import NO_RANK, openness, Solvability
 from ._state import check_numbers
 
 
@@ -32,7 +34,7 @@ _CHANGE, _ROUNDING = 1e-5, 3e-7
 _DISTANCE = 1e-3
 
 
-class Screening(eqx.Module):
+class Screening(AbstractAnswer):
     """Verdicts on all reactions of a system at one state (or, batched, at many), each certain or
     doubtful.
 
@@ -83,31 +85,28 @@ class Screening(eqx.Module):
             structure=self.structure,
         )
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.redundancy.ndim:
-            return f"Screening of {self.redundancy.shape} states (index it to print one)"
+            return _printing.batch("states", self.redundancy.shape)
         if bool(self.result == RESULTS.state_not_valid):
-            return f"Nothing was decided. {_printing.outcome(self.result)}"
-        head = f"redundancy p = {int(self.redundancy)} (trace {float(self.trace):.6g})"
-        header = ("joint", "type", "reaction", "verdict", "measure")
-        lines = [
-            (
-                info.name,
-                info.kind,
-                str(unique),
-                "certain" if certain else "doubtful",
-                f"{measure:.1e}",
-            )
-            for info, unique, certain, measure in zip(
-                self.structure.constraints,
-                self.reaction_unique,
-                self.certain.tolist(),
-                self.reaction_measure.tolist(),
-                strict=True,
-            )
-        ]
-        opened = openness(self.structure, self.length, self.residual)
-        return "\n".join([head, "", format_table(header, lines), *(["", opened] if opened else [])])
+            return Description([_printing.undecided(self.result)])
+        constraints, measures = self.structure.constraints, self.reaction_measure.tolist()
+        certain = self.certain.tolist()
+        table = Table(
+            [
+                Column("joint", [info.name for info in constraints]),
+                Column("type", [info.kind for info in constraints]),
+                Column("reaction", [str(unique) for unique in self.reaction_unique]),
+                Column("verdict", ["certain" if x else "doubtful" for x in certain]),
+                Column("measure", [f"{x:.1e}" for x in measures]),
+            ],
+            marked=np.asarray(self.reaction_unique.not_unique).tolist(),
+        )
+        return Description(
+            [f"redundancy p = {int(self.redundancy)} (trace {float(self.trace):.6g})"],
+            [table],
+            [openness(self.structure, self.length, self.residual)],
+        )
 
 
 @takes_state(decides_rank=True)

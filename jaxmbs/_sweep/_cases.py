@@ -12,6 +12,7 @@ import numpy as np
 from .. import _checks, _settings
 from .._custom_types import Setting
 from .._errors import ModelError, optional
+from .._printing import AbstractAnswer, Description
 from .._system import Model
 from ._subjects import doubled, ModelSubject, places_of
 
@@ -21,7 +22,7 @@ from ._subjects import doubled, ModelSubject, places_of
 # --------------------------------------------------------------------------------------------------
 
 
-class Cases(eqx.Module):
+class Cases(AbstractAnswer):
     """Values of named numbers, one set for each case: a table.
 
     **Arguments:** `table`: from a name to an array (cases, ...), all equally long. A name is
@@ -66,11 +67,16 @@ class Cases(eqx.Module):
             raise ModelError("each name of Cases needs at least one case, got none.")
         self.origin = _settings.text(origin, "origin", "'table'")
 
-    def __str__(self) -> str:
-        lines = [f"{len(self)} cases ({self.origin})"]
-        for name, values in zip(self.names, self.values, strict=True):
-            lines.append(f"{name}: {np.min(values):.6g} to {np.max(values):.6g}")
-        return "\n".join(lines)
+    def described(self) -> Description:
+        return Description(
+            [
+                f"{len(self)} cases ({self.origin})",
+                *(
+                    f"{name}: {np.min(values):.6g} to {np.max(values):.6g}"
+                    for name, values in zip(self.names, self.values, strict=True)
+                ),
+            ]
+        )
 
     def __len__(self) -> int:
         return len(self.values[0])

@@ -23,6 +23,7 @@ from .._limits import EXACT
 from .._linalg import cholesky, leading
 from .._linalg._concrete_rank import values_and_rank
 from .._linalg._solvers import substitute_lower
+from .._printing import AbstractAnswer, Description
 from .._reactions import Axes, reactions_of_multipliers, wrench_maps
 from .._solution import RESULTS
 from .._solvability import (
@@ -155,7 +156,7 @@ class FunctionQuestion(AbstractQuestion):
         return self.function(*case)
 
 
-class Verdicts(eqx.Module):
+class Verdicts(AbstractAnswer):
     """Verdicts on the uniqueness of reactions at one state (or, batched, at many).
 
     - `rank` of C, `redundancy` p (degree of redundancy), `mobility`; -1 where the state is none.
@@ -174,24 +175,30 @@ class Verdicts(eqx.Module):
     result: RESULTS
     structure: Structure = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
             return _printing.batch("states", self.rank.shape)
-        doubt = _printing.outcome(self.result)
         if not bool(np.all(self.reaction_unique.decided)):
-            return f"Nothing was decided. {doubt}".strip()
-        named = zip(self.structure.constraint_names, self.reaction_unique.unique, strict=True)
-        lines = [
-            f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}, mobility "
-            f"{int(self.mobility)}",
-            f"unique: {', '.join(name for name, unique in named if bool(unique)) or 'none'}",
-        ]
-        return "\n".join([*lines, *([doubt] if doubt else [])])
+            return Description([_printing.undecided(self.result)])
+        return Description(
+            [
+                f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}, mobility "
+                f"{int(self.mobility)}",
+                unique_words(self.structure, self.reaction_unique),
+                _printing.outcome(self.result),
+            ]
+        )
 
     def unique(self, name: str) -> Verdict:
         """Is the generalized reaction of the joint or driver of that name unique?"""
         info = self.structure.constraint(name)
         return self.reaction_unique[..., self.structure.constraints.index(info)]
+
+
+def unique_words(structure: Structure, unique: Verdict) -> str:
+    """The constraints whose reaction is unique, by name."""
+    named = zip(structure.constraint_names, np.asarray(unique.unique), strict=True)
+    return f"unique: {', '.join(name for name, own in named if own) or 'none'}"
 
 
 class Certification(AbstractQuestion):
@@ -304,7 +311,7 @@ class Contradiction(eqx.Module):
         return ", ".join(self.rows if len(self.rows) < 4 else self.joints)
 
 
-class Fit(eqx.Module):
+class Fit(AbstractAnswer):
     """Fit of a mechanism of inexact parts at one state (or, batched, at many).
 
     - `misfit` (contradictions,): N_h^T Phi, see `Misfit`; m or rad, as in `contradictions`, with
@@ -327,16 +334,17 @@ class Fit(eqx.Module):
     contradictions: tuple[Contradiction, ...] = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.misfit.ndim > 1:
             return _printing.batch("fits", self.misfit.shape[:-1])
-        failed = _printing.outcome(self.result)
-        lines = [failed] if failed else []
-        if not self.contradictions:
-            lines.append("no constraint can contradict the others")
-        for own, amount in zip(self.contradictions, self.misfit, strict=True):
-            lines.append(f"{own}: off by {float(amount):.4g} {own.unit}")
-        return "\n".join(lines)
+        misfits = zip(self.contradictions, self.misfit, strict=True)
+        return Description(
+            [
+                _printing.outcome(self.result),
+                "" if self.contradictions else "no constraint can contradict the others",
+                *(f"{own}: off by {float(amount):.4g} {own.unit}" for own, amount in misfits),
+            ]
+        )
 
 
 class Misfit(AbstractQuestion):

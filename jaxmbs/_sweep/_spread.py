@@ -13,14 +13,14 @@ from .._custom_types import IntScalar, RealScalarLike, Scalar, Setting
 from .._dynamics import solve_with_friction
 from .._errors import ModelError
 from .._formulations import chosen_formulation
+from .._printing import AbstractAnswer, Description, Table
 from .._reactions import NOT_UNIQUE
 from .._solution import RESULTS
 from .._solvability import analyze
 from .._solvability._expression import generalized_reactions
-from .._solvability._report import format_table
 from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
-from ._questions import Fit
+from ._questions import Fit, unique_words
 from ._sweep import Sweep
 
 
@@ -59,7 +59,7 @@ class Component(NamedTuple):
         return np.percentile(self.values, PERCENTILES)
 
 
-class Spread(eqx.Module):
+class Spread(AbstractAnswer):
     """The distribution of misfits and reactions over the `count` cases that could be assembled (of
     `total`): a table when printed, in which reactions that are not unique have no numbers."""
 
@@ -78,16 +78,16 @@ class Spread(eqx.Module):
         known = ", ".join(f"{c.what} of {c.name}" for c in self.components)
         raise ModelError(f"there is no {what!r} of {name!r}; there are {known or 'none'}.")
 
-    def __str__(self) -> str:
-        header = ("of", "what", "unit", "mean", "deviation", *(f"{p} %" for p in PERCENTILES))
-        lines = []
+    def described(self) -> Description:
+        rows = []
         for c in self.components:
-            numbers = ("", "", "", "", NOT_UNIQUE)
+            numbers = ["", "", "", "", NOT_UNIQUE]
             if c.unique:
                 numbers = [f"{x:.4g}" for x in (c.mean, c.deviation, *c.percentiles)]
-            lines.append((c.name, c.what, c.unit, *numbers))
-        head = f"{self.count} of {self.total} cases could be put together"
-        return "\n".join([head, "", format_table(header, lines)])
+            rows.append((c.name, c.what, c.unit, *numbers))
+        titles = ("of", "what", "unit", "mean", "deviation", *(f"{p} %" for p in PERCENTILES))
+        table = Table.of(titles, rows)
+        return Description([f"{self.count} of {self.total} cases could be put together"], [table])
 
 
 def spread(found: Setting[Sweep]) -> Spread:
@@ -136,7 +136,7 @@ def _reactions(answers: Fit, good: np.ndarray) -> Iterator[Component]:
             )
 
 
-class Workspace(eqx.Module):
+class Workspace(AbstractAnswer):
     """Data of a workspace map at one state (or, batched, at many).
 
     - `rank`, `redundancy`, `rank_gap`, `margin`, `reaction_unique` (constraints,): as in
@@ -155,22 +155,21 @@ class Workspace(eqx.Module):
     result: RESULTS
     structure: Structure = eqx.field(static=True)
 
-    def __str__(self) -> str:
+    def described(self) -> Description:
         if self.rank.ndim:
             return _printing.batch("states", self.rank.shape)
-        failed = _printing.outcome(self.result)
         if not bool(np.all(self.reaction_unique.decided)):
-            return f"Nothing was decided. {failed}".strip()
-        named = zip(self.structure.constraint_names, self.reaction_unique.unique, strict=True)
-        lines = [
-            f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}; largest unique force "
-            f"{float(self.force):.6g} N",
-            f"unique: {', '.join(name for name, unique in named if bool(unique)) or 'none'}",
-        ]
-        left_out = [body.name for body in self.structure.bodies if not body.force]
-        if left_out:
-            lines.append(f"forces on {', '.join(left_out)} are left out: no frame of their own")
-        return "\n".join([*([failed] if failed else []), *lines])
+            return Description([_printing.undecided(self.result)])
+        left_out = ", ".join(body.name for body in self.structure.bodies if not body.force)
+        return Description(
+            [
+                _printing.outcome(self.result),
+                f"rank {int(self.rank)}, redundancy p = {int(self.redundancy)}; largest unique "
+                f"force {float(self.force):.6g} N",
+                unique_words(self.structure, self.reaction_unique),
+                f"forces on {left_out} are left out: no frame of their own" if left_out else "",
+            ]
+        )
 
 
 @takes_state(decides_rank=True)

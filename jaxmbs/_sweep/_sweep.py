@@ -11,9 +11,10 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from .. import _checks, _html, _settings
+from .. import _checks, _settings
 from .._custom_types import RealScalarLike, Setting
 from .._errors import ModelError, optional
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._solution import count_failures
 from .._system import AbstractSystem, alike, diagonal_masses, Model
 from .._version import __version__
@@ -49,7 +50,7 @@ from ._subjects import may_change_masses, only_scales_masses, subject_of
 _WIDTH, _WIDTH_ACCELERATOR = 32, 4096
 
 
-class Sweep(eqx.Module):
+class Sweep(AbstractAnswer):
     """The outcome of `sweep`.
 
     `cases`; `computed`: how many of them this call computed (with all processes), in `seconds`
@@ -96,20 +97,17 @@ class Sweep(eqx.Module):
         }
         return xarray.Dataset(arrays, attrs=self.layout.attributes)
 
-    def _repr_html_(self) -> str:
-        names = self.cases.names
-        lines = [
-            (name, f"{np.min(values):.6g}", f"{np.max(values):.6g}")
-            for name, values in zip(names, np.asarray(self.cases.values), strict=True)
-        ]
-        head, *failed = str(self).splitlines()
-        return _html.table(head, ("varied", "from", "to"), lines) + _html.paragraphs(failed)
-
-    def __str__(self) -> str:
+    def described(self) -> Description:
         rate = f", {self.computed / self.seconds:.4g} a second" if self.seconds > 0 else ""
+        values = np.asarray(self.cases.values)
+        failed = [f"{count} failed: {text}" for text, count in self.failures().items()]
         head = f"{len(self.cases)} cases ({self.cases.origin}); {self.computed} computed{rate}"
-        lines = [f"{count} failed: {text}" for text, count in self.failures().items()]
-        return "\n".join([head, *(lines or ["none failed"])])
+        columns = [
+            Column("varied", self.cases.names),
+            Column("from", [f"{np.min(x):.6g}" for x in values]),
+            Column("to", [f"{np.max(x):.6g}" for x in values]),
+        ]
+        return Description((), [Table(columns, title=head)], failed or ["none failed"])
 
 
 def sweep(

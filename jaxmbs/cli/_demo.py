@@ -5,61 +5,56 @@ from pathlib import Path
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 
 from .. import mechanisms
 from .._errors import ModelError
 from .._linalg._concrete_rank import values_and_rank
 from .._system import Model
-from ._analyze import Answer, answer, show
-from ._output import make_console
+from ._analyze import Analysis, analysis, described
+from ._output import show
 from ._requests import Analyze
 
 
 def run(*, every: bool, quiet: bool) -> list[Path]:
     """Print the reports and write the pictures; returns the pictures' paths."""
-    console = make_console()
     names = mechanisms.names() if every else ("mobile-robot",)
     paths = []
     for model in map(mechanisms.get, names):
-        paths.append(_one(model, console, quiet))
+        paths.append(_one(model, quiet))
         if every:
-            paths += _motion(model, console, quiet)
+            paths += _motion(model, quiet)
     return paths
 
 
-def _motion(model: Model, console: Console, quiet: bool) -> list[Path]:
+def _motion(model: Model, quiet: bool) -> list[Path]:
     """The figures of the motion that a paper shows."""
     # pyplot is slow to import, and other commands draw nothing.
     from ._papers import write_figures
 
     written = write_figures(model)
     if written and not quiet:
-        console.print(Text(f"motion: {', '.join(map(str, written))}"))
-        console.print()
+        print(f"motion: {', '.join(map(str, written))}\n")
     return written
 
 
-def _one(model: Model, console: Console, quiet: bool) -> Path:
+def _one(model: Model, quiet: bool) -> Path:
     robot = model.name == "mobile-robot"
     request = Analyze(
-        subsets=("B,W1",) if robot else (),
-        combinations=("W1 - W2", "W1 + W2") if robot else (),
+        model.name,
+        subset=("B,W1",) if robot else (),
+        combination=("W1 - W2", "W1 + W2") if robot else (),
     )
-    found = answer(model, request)
+    found = analysis(model, request)
     path = _picture(found)
     if not quiet:
-        show(found, console)
-        if robot:
-            for line in _eliminations(found):
-                console.print(Text(line))
-        console.print(Text(f"picture: {path}"))
-        console.print()
+        told = described(found)
+        more = [*(_eliminations(found) if robot else []), f"picture: {path}"]
+        show(told._replace(notes=[*told.notes, *more]))
+        print()
     return path
 
 
-def _eliminations(found: Answer) -> list[str]:
+def _eliminations(found: Analysis) -> list[str]:
     """The rank that is left when the paper's rows are dropped."""
     from ._papers import ROBOT_ELIMINATIONS
 
@@ -75,7 +70,7 @@ def _eliminations(found: Answer) -> list[str]:
     return lines
 
 
-def _picture(found: Answer) -> Path:
+def _picture(found: Analysis) -> Path:
     # No window is wanted, and on many machines none can be opened.
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

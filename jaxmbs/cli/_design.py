@@ -1,4 +1,4 @@
-"""`jaxmbs design`: a study from a file, as a JSON document and as a table."""
+"""`jaxmbs design`: a study from a file."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,8 +6,6 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from rich.markup import escape
-from rich.text import Text
 
 from .._checks import shown
 from .._design import (
@@ -30,7 +28,6 @@ from .._design import (
     Optimum,
     Peak,
     Progress,
-    Sensitivity,
     sensitivity,
     SLSQP,
     Starts,
@@ -41,13 +38,14 @@ from .._design import (
 )
 from .._dynamics._trajectory import MOST_STATES
 from .._errors import ModelError
+from .._printing import Description
 from .._sweep import Cases
 from .._system import Model
 from ..io import _registry
 from ..io._toml import read_toml
 from . import _load
 from ._computing import is_shown, say
-from ._output import make_console, write_figure
+from ._output import write_figure
 from ._requests import Design as Request
 
 
@@ -326,32 +324,44 @@ def _said(where: str, make: Callable[[], Any]) -> Any:
         raise ModelError(f"{where}: {error}") from None
 
 
-class Answer(NamedTuple):
-    """The printed results."""
-
-    file: StudyFile
-    found: Optimum | Starts
-    best: Optimum
-    changes: Sensitivity | None
-    plot: Path | None
-
-
-def answer(path: str, request: Request) -> Answer:
+def answer(request: Request) -> Description:
     """Read the file, run the study.
 
     **Raises:** `ModelError` for bad input.
     """
-    file = read_study(path)
+    file = read_study(request.study)
+    changes = Description()
     try:
         found, best = _run(file, request, _tell if is_shown() else None)
-        changes = None
         if request.sensitivity:
-            changes = sensitivity(file.study, {"objective": file.objective}, best.design)
+            changes = sensitivity(
+                file.study, {"objective": file.objective}, best.design
+            ).described()
     except ValueError as error:
         raise ModelError(str(error)) from None
-    if request.plot is not None:
-        _draw(best, request.plot)
-    return Answer(file, found, best, changes, request.plot)
+
+    def figure() -> Any:
+        from ..plot import draw_study
+
+        return draw_study(best)
+
+    write_figure(figure, request.plot)
+    told = found.described()
+    limits = zip(file.constraints, best.constraints, strict=True)
+    return Description(
+        told.head,
+        [*told.tables, *changes.tables],
+        [
+            *(f"constraint: {value:.6g}, at most {limit.bound:.6g}" for limit, value in limits),
+            *changes.notes,
+            "" if request.plot is None else f"wrote {request.plot}",
+        ],
+        lambda: (
+            _data(file, found, best, request)
+            | ({"sensitivity": changes.data()["objective"]} if request.sensitivity else {})
+        ),
+        file.model.name,
+    )
 
 
 def _run(
@@ -381,66 +391,18 @@ def _tell(number: int, visit: Visit) -> None:
     say(f"design: after iteration {number} the objective is {visit.value:.6g}")
 
 
-def _draw(best: Optimum, path: Path) -> None:
-    def figure() -> Any:
-        from ..plot import draw_study
-
-        return draw_study(best)
-
-    write_figure(figure, path)
-
-
-def document(answer: Answer) -> dict[str, Any]:
-    """The JSON document."""
-    best, study = answer.best, answer.file.study
-    told = {
-        "model": answer.file.model.name,
-        "unit": best.unit,
-        "start": best.start_value,
-        "value": best.value,
-        "converged": best.converged,
-        "message": best.message,
-        "iterations": len(best.history) - 1,
-        "failed": best.failed,
-        "parameters": [
-            {
-                "name": name,
-                "unit": study.subject.unit(name),
-                "low": best.bounds[name][0],
-                "high": best.bounds[name][1],
-                "from": best.history[0].design[name],
-                "to": value,
-                "at_bound": best.at_bound(name),
-            }
-            for name, value in best.design.items()
-        ],
+def _data(
+    file: StudyFile, found: Optimum | Starts, best: Optimum, request: Request
+) -> dict[str, Any]:
+    data = {
+        "model": file.model.name,
+        **best.described().data(),
         "constraints": [
             {"value": value, "at_most": limit.bound}
-            for value, limit in zip(best.constraints, answer.file.constraints, strict=True)
+            for value, limit in zip(best.constraints, file.constraints, strict=True)
         ],
         # A design that failed has no value.
         "history": [v.value if v.value < float("inf") else None for v in best.history],
-        "plot": str(answer.plot) if answer.plot else None,
+        "plot": str(request.plot) if request.plot else None,
     }
-    if isinstance(answer.found, Starts):
-        told["starts"] = {
-            "count": len(answer.found.values),
-            "failures": answer.found.failures(),
-            "values": [x if x < float("inf") else None for x in answer.found.values.tolist()],
-        }
-    if answer.changes is not None:
-        told["sensitivity"] = {c.parameter: c.derivative for c in answer.changes.ranked()}
-    return told
-
-
-def show(answer: Answer) -> None:
-    """Print the report."""
-    console = make_console()
-    console.print(f"[bold]{escape(answer.file.model.name)}[/bold]")
-    console.print(Text(str(answer.found)))
-    for limit, value in zip(answer.file.constraints, answer.best.constraints, strict=True):
-        console.print(Text(f"constraint: {value:.6g}, at most {limit.bound:.6g}"))
-    if answer.changes is not None:
-        console.print(Text(f"\n{answer.changes}"))
-    if answer.plot is not None:
-        console.print(Text(f"wrote {answer.plot}"))
+    return data | ({"starts": found.described().data()} if isinstance(found, Starts) else {})

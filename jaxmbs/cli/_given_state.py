@@ -1,6 +1,6 @@
 """Time, configuration and motion of a command's question."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from .._dynamics._passages import Passage
 from .._dynamics._trajectory import saved_times
 from .._errors import ModelError
 from .._kinematics import assemble, is_closed, open_constraints
+from .._printing import Column, Description, Table
 from .._programs import Compiling, program
 from .._system import LARGEST, Model, MultibodySystem
 from ._output import AnalysisFailed
-from ._requests import Analyze, Analyze as Request
 
 
 # --------------------------------------------------------------------------------------------------
@@ -47,10 +47,12 @@ def _scaled_residual(system: MultibodySystem, q: Any, t: Any) -> Any:
     return system.scaled_residual(q, t)
 
 
-def configuration_at(system: MultibodySystem, request: Request):
+def configuration_at(
+    system: MultibodySystem, t: float = 0.0, assembled: bool = False
+) -> Float[Array, " nq"]:
     """The reference configuration, or the assembled one."""
-    q, t = system.reference_q, request.time
-    if request.assemble:
+    q = system.reference_q
+    if assembled:
         try:
             return assemble(system, q, t).q
         except RuntimeError as error:
@@ -66,21 +68,36 @@ def configuration_at(system: MultibodySystem, request: Request):
     )
 
 
+def of_model(model: Model, told: Description, out: Path | None = None) -> Description:
+    """An answer under the name of its model, with the file that was written and the model's remark
+    at the end."""
+    remark = {"remark": model.remark} if model.remark else {}
+    return told._replace(
+        title=model.name,
+        notes=[*told.notes, "" if out is None else f"wrote {out}", model.remark],
+        data=lambda: {"model": model.name, **told.data(), **remark},
+    )
+
+
+def in_order(data: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The entries of a document with these keys, as far as there are such."""
+    return {key: data[key] for key in keys if key in data}
+
+
 # --------------------------------------------------------------------------------------------------
 # Motions of commands: where and when they start and end, and where they are written to.
 # --------------------------------------------------------------------------------------------------
 
 
 def initial_state(
-    system: MultibodySystem, start: float, assemble: bool
+    system: MultibodySystem, start: float, assembled: bool
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """The state of the model file, or the nearest one that the constraints allow.
 
     **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
     """
-    q = configuration_at(system, Analyze(time=start, assemble=assemble))
-    v = system.initial_v
-    if assemble:
+    q, v = configuration_at(system, start, assembled), system.initial_v
+    if assembled:
         try:
             return consistent_state(system, q, v, start)
         except ValueError as error:
@@ -155,12 +172,6 @@ def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
     return f" What was computed until then is in {str(out)!r}."
 
 
-def passages(trajectory: Trajectory) -> list[float]:
-    """Times at which the motion passed singular configurations."""
-    found = np.asarray(trajectory.passages)
-    return found[np.isfinite(found)].tolist()
-
-
 def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
     """Undetermined motions and reactions in the singular configurations of a motion."""
     return [
@@ -175,13 +186,41 @@ def singular(passed: tuple[Passage, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def coordinates_of(
-    states: Mapping[str, Mapping[str, Any]],
-) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Bodies' coordinates of their own: body, name, and the data of that body by name."""
-    return [
-        (body, word.removesuffix(".rate"), known)
-        for body, known in states.items()
+def body_tables(
+    bodies: Mapping[str, Mapping[str, Any]],
+    posed: Mapping[str, str],
+    others: Mapping[str, tuple[str, str]],
+    cell: Callable[[Any], str],
+) -> list[Table]:
+    """What is known of bodies, by name and word: a table of those with a place, and one of the
+    coordinates that others have.
+
+    **Arguments:** `posed`: words and their units; `others`: titles, each with the end of the word
+    after that of a coordinate, and its unit. `cell`: of a quantity.
+    """
+    tables = []
+    own = {name: known for name, known in bodies.items() if "position" in known}
+    if own:
+        columns = [
+            Column(
+                word.replace("_", " "),
+                [cell(known[word]) if word in known else "" for known in own.values()],
+                unit,
+            )
+            for word, unit in posed.items()
+        ]
+        tables.append(Table([Column("body", list(own)), *columns]))
+    named = [
+        (name, word.removesuffix(".rate"))
+        for name, known in bodies.items()
         for word in known
         if word.endswith(".rate")
     ]
+    if named:
+        columns = [
+            Column(title, [cell(bodies[name][word + end]) for name, word in named], unit)
+            for title, (end, unit) in others.items()
+        ]
+        body, coordinate = map(list, zip(*named, strict=True))
+        tables.append(Table([Column("body", body), Column("coordinate", coordinate), *columns]))
+    return tables

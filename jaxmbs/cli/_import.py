@@ -1,67 +1,24 @@
 """`jaxmbs import`: a file of another program as a model file."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
 from .._errors import ModelError
 from .._files import replacing
-from .._limits import LARGEST_PRECISION
+from ..io import import_model, omission_lines, write_model
+from ._output import print_json
+from ._requests import Import as Request
 
 
-class Request(NamedTuple):
-    """Options of an import: input, settings and output."""
-
-    path: Path
-    out: Path | None
-    keyframe: str | None
-    control: Sequence[str]
-    floating: bool
-    ground: Sequence[str]
-    keep: Sequence[str]
-    drop: Sequence[str]
-    outside: bool
-    balance: bool
-    close: Sequence[str]
-    names: bool
-    precision: float | None = None
-
-    def check(self) -> None:
-        """**Raises:** `ModelError`."""
-        precision = self.precision
-        if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
-            raise ModelError(
-                f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
-            )
-        self.controls()
-
-    def controls(self) -> dict[str, float]:
-        """Control inputs of actuators.
-
-        **Raises:** `ModelError`.
-        """
-        return dict(map(_control, self.control))
-
-
-class Answer(NamedTuple):
-    """The model file's text, and what it does not hold."""
-
-    request: Request
-    imported: Any
-    text: str
-
-
-def answer(request: Request) -> Answer:
-    """Read, and write the model file if one is requested.
+def answer(request: Request) -> None:
+    """Read, and print the model file or write it where that is requested; what it does not hold
+    goes to standard error.
 
     **Raises:** `ModelError`.
     """
-    from ..io import import_model, write_model
-
     imported = import_model(
-        request.path,
+        request.file,
         keyframe=request.keyframe,
         controls=request.controls(),
         floating=request.floating,
@@ -80,55 +37,36 @@ def answer(request: Request) -> Answer:
                 new.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
-    return Answer(request, imported, text)
+    if request.json:
+        print_json(_data(request, imported, text))
+        return
+    if request.out is None:
+        typer.echo(text, nl=False)
+    else:
+        typer.echo(f"wrote {request.out}: {str(imported).splitlines()[0]}")
+    lines = omission_lines(imported.omissions, names=request.names)
+    typer.echo("\n".join([*imported.masses.lines(), *lines]), err=True)
 
 
-def _control(given: str) -> tuple[str, float]:
-    name, sign, value = given.rpartition("=")
-    try:
-        if sign:
-            return name, float(value)
-    except ValueError:
-        pass
-    raise ModelError(f"--control {given!r} is not NAME=VALUE, such as motor=1.5.")
-
-
-def document(answer: Answer) -> dict[str, Any]:
-    """The document for `--json`."""
-    model, out = answer.imported.model, answer.request.out
-    masses = answer.imported.masses
-    precision = model.precision
+def _data(request: Request, imported: Any, text: str) -> dict[str, Any]:
+    model, masses, precision = imported.model, imported.masses, imported.model.precision
     return {
         "model": model.name,
         "precision": None if precision is None else float(precision),
-        "moved": answer.imported.moved,
-        "file": None if out is None else str(out),
+        "moved": imported.moved,
+        "file": None if request.out is None else str(request.out),
         "bodies": len(model.bodies),
         "joints": len(model.joints),
         "drivers": len(model.drivers),
         "forces": len(model.forces),
         "elements": len(model.elements),
-        "body_of_link": dict(answer.imported.bodies),
+        "body_of_link": dict(imported.bodies),
         "mass": {
             "moving": masses.moving,
             "ground": masses.ground,
             "stated": masses.stated,
             "derived": [own._asdict() for own in masses.derived],
         },
-        "omissions": [own._asdict() for own in answer.imported.omissions],
-        "text": answer.text if out is None else None,
+        "omissions": [own._asdict() for own in imported.omissions],
+        "text": text if request.out is None else None,
     }
-
-
-def show(answer: Answer) -> None:
-    """The text, or where it went; what it does not hold on standard error."""
-    from ..io import omission_lines
-
-    imported, names = answer.imported, answer.request.names
-    head = str(imported).splitlines()[0]
-    lines = [*imported.masses.lines(), *omission_lines(imported.omissions, names=names)]
-    if answer.request.out is None:
-        typer.echo(answer.text, nl=False)
-    else:
-        typer.echo(f"wrote {answer.request.out}: {head}")
-    typer.echo("\n".join(lines), err=True)

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from rich.text import Text
 
 from .._errors import ModelError
 from .._lint import (
@@ -20,11 +19,12 @@ from .._lint import (
     Source,
     with_possible_bodies,
 )
+from .._printing import Description
 from .._system import Model
 from ._given_state import check_time
 from ._load import load, tell
-from ._output import make_console
-from ._requests import Level, Lint as Request
+from ._output import print_answer
+from ._requests import Format, Lint as Request
 
 
 # --------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _of_names(lines: list[str]) -> dict[Part, int]:
     return {Part(kind, name): number for name, number in first.items() for kind in kinds}
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """Each file as it was named, the lines of its parts, and the findings."""
 
     file: str
@@ -81,7 +81,7 @@ class Answer(NamedTuple):
     findings: Findings
 
 
-def answers(request: Request) -> list[Answer]:
+def _answers(request: Request) -> list[_Answer]:
     """Read all files first, so that nothing is printed of some where others cannot be read.
 
     **Raises:** `ModelError` for bad input.
@@ -101,7 +101,7 @@ def answers(request: Request) -> list[Answer]:
             findings = checked(model, request.time, ignore, impossible)
         except ValueError as error:
             raise ModelError(f"{file}: {error}") from None
-        found.append(Answer(file, _source(file), findings))
+        found.append(_Answer(file, _source(file), findings))
     return found
 
 
@@ -154,14 +154,49 @@ def _source(file: str) -> Source:
     return Source(file, lines_of(path)) if path.is_file() else Source(None, {})
 
 
-def fails(found: Sequence[Answer], level: Level) -> bool:
-    """Is there a finding of this severity or a worse one?"""
-    least = Severity[level.name.upper()]
-    return any(x.severity >= least for own in found for x in own.findings.found)
+def answer(request: Request) -> None:
+    """Print findings, or all rules; exit status 1 with a finding of `fail_on` or worse.
+
+    **Raises:** `ModelError` for bad input.
+    """
+    form = Format.json if request.json else request.format
+    if request.rules:
+        print_answer(_RULES, form != Format.text)
+        return
+    found = _answers(request)
+    print_answer(_described(found, form), form != Format.text)
+    least = Severity[request.fail_on.name.upper()]
+    if any(x.severity >= least for own in found for x in own.findings.found):
+        raise SystemExit(1)
 
 
-def document(found: Sequence[Answer]) -> dict[str, Any]:
-    """The JSON document."""
+_RULES = Description(
+    [f"{x.code} {x.name} ({x.severity.word})\n  {x.text}" for x in RULES],
+    data=lambda: {
+        "rules": [
+            {"code": x.code, "name": x.name, "severity": x.severity.word, "text": x.text}
+            for x in RULES
+        ]
+    },
+)
+
+
+def _described(found: Sequence[_Answer], form: Format) -> Description:
+    """One line for each finding, as compilers do."""
+    lines = [_line(own, x) for own in found for x in own.findings.found]
+    count = f"{len(lines)} finding{'s' * (len(lines) > 1)}" if lines else "nothing found"
+    files = f"{len(found)} file{'s' * (len(found) > 1)}"
+    data = partial(_sarif if form == Format.sarif else _data, found)
+    return Description([*lines, f"{count} in {files}"], data=data)
+
+
+def _line(own: _Answer, x: Finding) -> str:
+    line = own.source.line(x)
+    place = own.file if line is None else f"{own.file}:{line}"
+    return f"{place}: {x.severity.word} {x.code} [{x.rule}] {x.message}"
+
+
+def _data(found: Sequence[_Answer]) -> dict[str, Any]:
     return {
         "files": [
             {
@@ -186,39 +221,5 @@ def _entry(source: Source, finding: Finding) -> dict[str, Any]:
     }
 
 
-def sarif_document(found: Sequence[Answer]) -> dict[str, Any]:
-    """The SARIF document."""
+def _sarif(found: Sequence[_Answer]) -> dict[str, Any]:
     return sarif([(own.source, own.findings) for own in found])
-
-
-def rules_document() -> dict[str, Any]:
-    """All rules."""
-    return {
-        "rules": [
-            {"code": x.code, "name": x.name, "severity": x.severity.word, "text": x.text}
-            for x in RULES
-        ]
-    }
-
-
-def show_rules() -> None:
-    """Print the text of each rule."""
-    console = make_console()
-    for rule in RULES:
-        console.print(Text(f"{rule.code} {rule.name} ({rule.severity.word})", style="bold"))
-        console.print(Text(f"  {rule.text}"))
-
-
-def show(found: Sequence[Answer]) -> None:
-    """Print one line for each finding, as compilers do."""
-    console = make_console()
-    for own in found:
-        for x in own.findings.found:
-            line = own.source.line(x)
-            place = own.file if line is None else f"{own.file}:{line}"
-            head = f"{place}: {x.severity.word} {x.code} [{x.rule}]"
-            console.print(Text(f"{head} {x.message}"), soft_wrap=True)
-    count = sum(len(own.findings.found) for own in found)
-    files = f"{len(found)} file{'s' * (len(found) > 1)}"
-    said = f"{count} finding{'s' * (count > 1)}" if count else "nothing found"
-    console.print(f"{said} in {files}")

@@ -2,15 +2,21 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from .._errors import ModelError
 from ._interrupt import STATUS, stop, Stopped
+
+
+if TYPE_CHECKING:
+    from .._printing import Description
 
 
 class AnalysisFailed(RuntimeError):
@@ -37,17 +43,40 @@ def refusing() -> Iterator[None]:
         raise SystemExit(1) from None
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: Mapping[str, Any]) -> None:
     """One JSON document; a number that is not finite would be a defect."""
     print(json.dumps(document, allow_nan=False))
 
 
-def print_answer(verb: Any, answer: Any, json: bool) -> None:
-    """The answer of a command's module, as its document or as people read it."""
+def print_answer(told: "Description", json: bool) -> None:
+    """An answer as its JSON document, or as people read it."""
     if json:
-        print_json(verb.document(answer))
+        print_json(told.data())
     else:
-        verb.show(answer)
+        show(told)
+
+
+def show(told: "Description") -> None:
+    """Print sentences and tables, marked rows in bold type."""
+    console = make_console()
+    if told.title:
+        console.print(Text(told.title, style="bold"))
+    _print_lines(console, told.head)
+    for table in told.tables:
+        _print_lines(console, [table.title])
+        written = Table(pad_edge=False)
+        for heading in table.headings:
+            written.add_column(Text(heading))
+        for row, marked in table.marked_rows:
+            written.add_row(*map(Text, row), style="bold" if marked else "")
+        console.print(written)
+    _print_lines(console, told.notes)
+
+
+def _print_lines(console: Console, sentences: Iterable[str]) -> None:
+    """Lines are folded for a terminal alone: what is piped on is searched line by line."""
+    for sentence in filter(None, sentences):
+        console.print(Text(sentence), soft_wrap=not console.is_terminal)
 
 
 def make_console() -> Console:
@@ -63,11 +92,14 @@ def make_console() -> Console:
 # --------------------------------------------------------------------------------------------------
 
 
-def write_figure(draw: Callable[[], Any], path: Path) -> None:
-    """The figure that `draw` makes, without a display. Matplotlib is imported on first use.
+def write_figure(draw: Callable[[], Any], path: Path | None) -> None:
+    """The figure that `draw` makes, where a path is given, without a display. Matplotlib is
+    imported on first use.
 
     **Raises:** `ModelError` where it cannot be written.
     """
+    if path is None:
+        return
     import matplotlib
 
     matplotlib.use("Agg")

@@ -3,7 +3,6 @@
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,35 +10,30 @@ from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
 from .._errors import ModelError
 from .._formulations import elastic_formulation
+from .._printing import Description
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
 from ..io import load_trajectory
-from ..report import Written
 from ..report._contents import check_bounds, contents_of, prepare_contents
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
+from . import _load
 from ._given_state import check_time, initial_state, times_of
-from ._output import AnalysisFailed, make_console
+from ._output import AnalysisFailed
 from ._requests import Report as Request
 
 
-class Answer(NamedTuple):
-    """The printed results."""
-
-    model: Model
-    written: Written
-
-
-def answer(model: Model, request: Request, source: Path | None) -> Answer:
-    """Compute what is shown, and write it. `source`: the model's file.
+def answer(request: Request) -> Description:
+    """Compute what is shown, and write it.
 
     **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
     then are written nevertheless.
     """
     check_path(request.out)
+    model = _load.load(request.model)
     system = model.system()
     bounds = _bounds(system, request)
-    notes = _notes(model, request, source)
+    notes = _notes(model, request)
     failed = ""
     with ThreadPoolExecutor(1) as beside:
         try:
@@ -54,7 +48,13 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
     if failed:
         kept = f"What was computed until then is in {str(request.out)!r}."
         raise AnalysisFailed(f"{failed} {kept}")
-    return Answer(model, written)
+    data = {
+        "model": model.name,
+        "file": str(written.path),
+        "bytes": written.size,
+        "states": written.states,
+    }
+    return Description([f"wrote {written}"], data=lambda: data)
 
 
 def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, ...]:
@@ -62,7 +62,7 @@ def _bounds(system: MultibodySystem, request: Request) -> tuple[AbstractBound, .
     **Raises:** `ModelError` for a bound that means nothing in this system.
     """
     try:
-        return check_bounds(system, request.bounds)
+        return check_bounds(system, request.bound)
     except ModelError as error:
         raise ModelError(f"--{str(error).replace('bounds', 'bound', 1)}") from None
 
@@ -101,8 +101,9 @@ def _trajectory(
     return thinned(trajectory, request.frames)
 
 
-def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str]:
+def _notes(model: Model, request: Request) -> dict[str, str]:
     """Notes on the origin of the numbers."""
+    source = _load.source(request.model)
     found = {"model": f"built-in mechanism {model.name}"}
     if source is not None:
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -112,25 +113,9 @@ def _notes(model: Model, request: Request, source: Path | None) -> dict[str, str
         found["motion"] = request.trajectory.name + (f", SHA-256 {digest}" if digest else "")
     elif request.end is not None:
         found["integration"] = "relative tolerance 1e-8, absolute tolerance 1e-10"
-    return found | {"bounds": "; ".join(request.bounds), "remark": model.remark}
+    return found | {"bounds": "; ".join(request.bound), "remark": model.remark}
 
 
 def _digest(path: Path) -> str:
     """Digest of a file; a folder, such as a Zarr store, has none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-
-def document(answer: Answer) -> dict[str, Any]:
-    """The JSON document."""
-    written = answer.written
-    return {
-        "model": answer.model.name,
-        "file": str(written.path),
-        "bytes": written.size,
-        "states": written.states,
-    }
-
-
-def show(answer: Answer) -> None:
-    """Print what was written."""
-    make_console().print(f"wrote {answer.written}", markup=False, highlight=False, soft_wrap=True)

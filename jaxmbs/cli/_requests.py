@@ -1,15 +1,22 @@
-"""Requests of the commands, and their checks before JAX is loaded."""
+"""Requests of the commands: their options, and what is refused before JAX is loaded.
+
+A field is an option of the command line, declared here alone: its name, type, default and help.
+"""
 
 import enum
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from typer import Argument, Option
 
 from .._errors import ModelError
 from .._files import check_folder
-from .._limits import LARGEST
+from .._limits import LARGEST, LARGEST_PRECISION
 from .._quoting import shown
+from . import _load
+from ._options import JsonOption, ModelArgument
 
 
 class Method(enum.StrEnum):
@@ -57,81 +64,153 @@ FORMULATIONS = (
 )
 
 
-class Analyze(NamedTuple):
-    """Options of `analyze`."""
+# Options of several commands.
 
-    method: Method = Method.qr
-    tolerance: float = 1e-9
-    time: float = 0.0
-    assemble: bool = False
-    subsets: tuple[str, ...] = ()
-    combinations: tuple[str, ...] = ()
-    singular: bool = False
-    releases: bool = False
-    mobility: bool = False
+_Time = Annotated[float, Option(help="Time in driver motions (s).")]
+_Start = Annotated[float, Option(help="When the motion starts (s).")]
+_End = Annotated[float, Option(help="When the motion ends (s).")]
+_Every = Annotated[float | None, Option(help="Time between states (s).")]
+_Closed = Annotated[
+    bool, Option("--assemble", help="Move to the nearest closed configuration first.")
+]
+_Allowed = Annotated[
+    bool, Option("--assemble", help="Start at the nearest state that the constraints allow.")
+]
+_Picture = Annotated[Path | None, Option(help="Picture: .png, .pdf or .svg.")]
+# May be repeated.
+_Words = tuple[str, ...]
+
+
+class Analyze(NamedTuple):
+    """Solvability of reactions at the reference configuration."""
+
+    model: ModelArgument
+    method: Annotated[Method, Option(help="Criterion that decides.")] = Method.qr
+    tolerance: Annotated[
+        float, Option(help="Rank tolerance, relative to the first pivot after scaling.")
+    ] = 1e-9
+    time: _Time = 0.0
+    assemble: _Closed = False
+    subset: Annotated[
+        _Words, Option(help='Joints or rows whose resultant is asked for: "B,W1". Repeats.')
+    ] = ()
+    combination: Annotated[
+        _Words, Option(help='Combination of multipliers by row name: "W1 - W2". Repeats.')
+    ] = ()
+    singular: Annotated[bool, Option("--singular", help="Compare with nearby configurations.")] = (
+        False
+    )
+    releases: Annotated[bool, Option("--releases", help="Find joints to release.")] = False
+    mobility: Annotated[
+        bool, Option("--mobility", help="Real mobility, and branches of motion that meet.")
+    ] = False
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         _check_share(self.tolerance)
-        for subset in self.subsets:
+        for subset in self.subset:
             names_of(subset)
+        _load.check(self.model)
 
 
 class Flexibility(NamedTuple):
-    """Options of `flexibility`."""
+    """Which elastic parts decide reactions, and which are enough."""
 
-    reactions: tuple[str, ...] = ()
-    elastic: tuple[str, ...] = ()
-    subsets: tuple[str, ...] = ()
-    tolerance: float = 0.005
-    plot: Path | None = None
+    model: ModelArgument
+    reaction: Annotated[
+        _Words, Option(help="A joint that matters; all that are not unique if left out. Repeats.")
+    ] = ()
+    elastic: Annotated[
+        _Words, Option(help="A compliance of which subsets are made; all if left out. Repeats.")
+    ] = ()
+    subset: Annotated[
+        _Words, Option(help='Compliances of one subset, in place of all: "AB,CD". Repeats.')
+    ] = ()
+    tolerance: Annotated[
+        float, Option(help="What counts as agreement, relative to the largest force.")
+    ] = 0.005
+    plot: _Picture = None
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         _check_picture(self.plot)
         _check_share(self.tolerance)
-        for subset in self.subsets:
-            self.names_of(subset)
+        self.subsets()
+        _load.check(self.model)
 
-    @staticmethod
-    def names_of(subset: str) -> tuple[str, ...]:
-        """Names of one subset; an empty text has none."""
-        return names_of(subset) if subset.strip() else ()
+    def subsets(self) -> list[tuple[str, ...]]:
+        """Names of each subset; an empty text has none."""
+        return [names_of(subset) if subset.strip() else () for subset in self.subset]
 
 
 class Holonomy(NamedTuple):
-    """Options of `holonomy`."""
+    """Which constraints are holonomic, and which depend on time."""
 
-    time: float = 0.0
-    assemble: bool = False
-    samples: int = 8
-    spread: float = 0.05
-    tolerance: float = 1e-9
-
-
-class Lint(NamedTuple):
-    """Options of `lint`."""
-
-    files: tuple[str, ...]
-    time: float = 0.0
-    ignore: tuple[str, ...] = ()
+    model: ModelArgument
+    time: _Time = 0.0
+    assemble: _Closed = False
+    samples: Annotated[int, Option(help="Configurations nearby that are looked at.")] = 8
+    spread: Annotated[
+        float, Option(help="How far they are: in characteristic lengths, rad and s.")
+    ] = 0.05
+    tolerance: Annotated[float, Option(help="Of ranks and of the measure.")] = 1e-9
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
+        _load.check(self.model)
+
+
+class Lint(NamedTuple):
+    """Check models, whichever program simulates them. Exit status 1: findings."""
+
+    files: Annotated[_Words, Argument(metavar="FILE...", help="Model files, or mechanisms.")] = ()
+    format: Annotated[Format, Option(help="How findings are printed.")] = Format.text
+    fail_on: Annotated[Level, Option("--fail-on", help="Least severity with exit status 1.")] = (
+        Level.note
+    )
+    ignore: Annotated[_Words, Option(help="A rule to leave out, by its code. Repeats.")] = ()
+    time: _Time = 0.0
+    rules: Annotated[bool, Option("--rules", help="Print what each rule looks for.")] = False
+    json: JsonOption = False
+
+    def check(self) -> None:
+        """**Raises:** `ModelError`."""
+        if self.json and self.format == Format.sarif:
+            raise ModelError("give --json or --format sarif, not both.")
+        if self.rules:
+            return
         if not self.files:
             raise ModelError("give a model file to check, such as robot.toml.")
+        for file in self.files:
+            _load.check(file)
 
 
 class Ranges(NamedTuple):
-    """Options of `ranges`; with `end`, along the motion until then."""
+    """Between which values reactions lie that are not unique."""
 
-    bounds: tuple[str, ...] = ()
-    combinations: tuple[str, ...] = ()
-    time: float = 0.0
-    assemble: bool = False
-    end: float | None = None
-    every: float | None = None
-    rigid: bool = False
+    model: ModelArgument
+    bound: Annotated[
+        _Words,
+        Option(
+            help='What is known: "leg1 <= 0" (it pushes), "|B.y| <= 500", "|B| <= 500". Repeats.'
+        ),
+    ] = ()
+    combination: Annotated[
+        _Words, Option(help='Combination of rows or components: "A.force.x + W1". Repeats.')
+    ] = ()
+    time: _Time = 0.0
+    assemble: _Closed = False
+    end: Annotated[
+        float | None, Option(help="Along the motion that ends then (s); else at one state.")
+    ] = None
+    every: _Every = None
+    rigid: Annotated[bool, Option("--rigid", help="Leave the compliances of the model out.")] = (
+        False
+    )
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
@@ -139,20 +218,29 @@ class Ranges(NamedTuple):
             check_duration(self.time, self.end, self.every)
         elif self.every is not None:
             raise ModelError("--every is the time between states of a motion; give its --end too.")
+        _load.check(self.model)
 
 
 class Simulate(NamedTuple):
-    """Options of `simulate`."""
+    """Forward dynamics from the initial velocities: the final state."""
 
-    end: float
-    every: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-10
-    formulation: str | None = None
-    drop: tuple[str, ...] = ()
-    out: Path | None = None
-    assemble: bool = False
-    time: float = 0.0
+    model: ModelArgument
+    end: _End
+    every: Annotated[
+        float | None, Option(help="Time between saved states (s); the end alone if left out.")
+    ] = None
+    rtol: Annotated[float, Option(help="Relative tolerance of a step.")] = 1e-8
+    atol: Annotated[float, Option(help="Absolute tolerance of a step (m, rad, m/s, rad/s).")] = (
+        1e-10
+    )
+    formulation: Annotated[
+        str | None, Option(help=f"One of {', '.join(FORMULATIONS)}; default minimum-norm.")
+    ] = None
+    drop: Annotated[_Words, Option(help="A row for elimination to leave out. Repeats.")] = ()
+    out: Annotated[Path | None, Option(help="Whole trajectory: .csv, .npz, .nc or .zarr.")] = None
+    assemble: _Allowed = False
+    time: _Start = 0.0
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
@@ -168,35 +256,48 @@ class Simulate(NamedTuple):
                 raise ModelError(f"{option} must be greater than zero, got {value:g}.")
         if self.out is not None:
             check_folder(self.out)
+        _load.check(self.model)
 
 
 class Kinematics(NamedTuple):
-    """Options of `kinematics`."""
+    """The motion of a mechanism whose drivers move every mobility."""
 
-    end: float
-    every: float
-    out: Path | None = None
-    assemble: bool = False
+    model: ModelArgument
+    end: _End
+    every: Annotated[float, Option(help="Time between states (s).")]
+    out: Annotated[Path | None, Option(help="Whole motion: .csv, .npz, .nc or .zarr.")] = None
+    assemble: _Closed = False
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         check_duration(0.0, self.end, self.every)
         if self.out is not None:
             check_folder(self.out)
+        _load.check(self.model)
 
 
 class Sweep(NamedTuple):
-    """Options of `sweep`. `worker`: "INDEX:PORT" of one of several processes."""
+    """Verdicts of many cases: other numbers or configurations. Resumes where it stopped."""
 
-    over: tuple[str, ...]
-    out: str
-    random: int | None = None
-    seed: int | None = None
-    processes: int = 1
-    devices: int | None = None
-    chunk: int | None = None
-    method: SweepMethod = SweepMethod.screen
-    worker: str | None = None
+    model: ModelArgument
+    over: Annotated[
+        _Words, Option(help="What is varied: NAME=LO:HI:COUNT, a driver or a number. Repeats.")
+    ]
+    out: Annotated[str, Option(help="Zarr store: a folder or an fsspec address.")]
+    random: Annotated[int | None, Option(help="So many random cases in place of the grid.")] = None
+    seed: Annotated[int | None, Option(help="Of the random cases; default 0.")] = None
+    processes: Annotated[int, Option(help="Processes on this machine.")] = 1
+    devices: Annotated[
+        int | None, Option(help="Devices into which each process splits the CPU.")
+    ] = None
+    chunk: Annotated[int | None, Option(help="Cases for each device at a time.")] = None
+    method: Annotated[
+        SweepMethod, Option(help="Screen and decompose what is in doubt, or a criterion.")
+    ] = SweepMethod.screen
+    # "INDEX:PORT" of one of several processes.
+    worker: Annotated[str | None, Option(hidden=True)] = None
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
@@ -209,6 +310,7 @@ class Sweep(NamedTuple):
         if self.seed is not None and self.seed < 0:
             raise ModelError(f"--seed must be at least 0, got {self.seed}.")
         self.axes()
+        _load.check(self.model)
 
     def axes(self) -> list[tuple[str, float, float, int]]:
         """Name, least, largest and number of values of each quantity that is varied.
@@ -232,11 +334,17 @@ class Sweep(NamedTuple):
 
 
 class Design(NamedTuple):
-    """Options of `design`. `store`: where a stopped study is saved."""
+    """The design that makes an objective least, from a study file."""
 
-    store: Path | None = None
-    plot: Path | None = None
-    sensitivity: bool = False
+    study: Annotated[Path, Argument(metavar="STUDY", help="A .toml file of a study.")]
+    store: Annotated[
+        Path | None, Option(help="An .npz file, from which a study that was stopped goes on.")
+    ] = None
+    plot: _Picture = None
+    sensitivity: Annotated[
+        bool, Option("--sensitivity", help="How the objective changes at the end.")
+    ] = False
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
@@ -244,16 +352,27 @@ class Design(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Options of `report`."""
+    """A page to send: verdicts, forces and the moving mechanism."""
 
-    out: Path
-    end: float | None = None
-    every: float | None = None
-    frames: int | None = None
-    bounds: tuple[str, ...] = ()
-    trajectory: Path | None = None
-    assemble: bool = False
-    time: float = 0.0
+    model: ModelArgument
+    out: Annotated[Path, Option(help="The page to write: .html.")]
+    end: Annotated[
+        float | None, Option(help="When the motion ends (s); one state if left out.")
+    ] = None
+    every: _Every = None
+    frames: Annotated[
+        int | None, Option(help="Number of states in place of --every; default 101.")
+    ] = None
+    bound: Annotated[
+        _Words,
+        Option(help='What is known of reactions: "leg1 <= 0" (it pushes), "|B| <= 500". Repeats.'),
+    ] = ()
+    trajectory: Annotated[
+        Path | None, Option(help="A motion that simulate wrote, in place of --end.")
+    ] = None
+    assemble: _Allowed = False
+    time: _Start = 0.0
+    json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError` for options that do not belong together."""
@@ -271,6 +390,61 @@ class Report(NamedTuple):
             check_duration(self.time, self.end, self.every)
         elif (self.every, self.frames) != (None, None):
             raise ModelError("--every and --frames divide a motion; give --end, where it ends.")
+        _load.check(self.model)
+
+
+class Import(NamedTuple):
+    """A model file from a robot's file of another program."""
+
+    file: Annotated[Path, Argument(metavar="FILE", help="MJCF, URDF, SDF or USD physics.")]
+    out: Annotated[
+        Path | None, Option(help="Model file to write; standard output if left out.")
+    ] = None
+    keyframe: Annotated[
+        str | None, Option(help="Of MJCF: that which is the reference configuration.")
+    ] = None
+    control: Annotated[
+        _Words, Option(help="Control input of an actuator: NAME=VALUE. Repeats.")
+    ] = ()
+    floating: Annotated[
+        bool, Option("--floating", help="The root link of a URDF moves freely.")
+    ] = False
+    ground: Annotated[_Words, Option(help="A link that is part of the ground. Repeats.")] = ()
+    keep: Annotated[_Words, Option(help="Links to keep, a pattern such as left*. Repeats.")] = ()
+    drop: Annotated[_Words, Option(help="Links to leave out, a pattern. Repeats.")] = ()
+    close: Annotated[
+        _Words, Option(help="A joint that closes a loop: LINK=LINK:spherical. Repeats.")
+    ] = ()
+    outside: Annotated[
+        bool, Option("--outside", help="Files outside of the model's folder may be read.")
+    ] = False
+    balance: Annotated[
+        bool, Option("--balance", help="Replace moments of inertia that no body can have.")
+    ] = False
+    names: Annotated[
+        bool, Option("--names", help="Tell each part that is not carried by its name.")
+    ] = False
+    precision: Annotated[
+        float | None,
+        Option(help="How exact positions and directions are; default by format and digits."),
+    ] = None
+    json: JsonOption = False
+
+    def check(self) -> None:
+        """**Raises:** `ModelError`."""
+        precision = self.precision
+        if precision is not None and not 0 <= precision <= LARGEST_PRECISION:
+            raise ModelError(
+                f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
+            )
+        self.controls()
+
+    def controls(self) -> dict[str, float]:
+        """Control inputs of actuators.
+
+        **Raises:** `ModelError`.
+        """
+        return dict(map(_control, self.control))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -330,3 +504,13 @@ def _axis(text: str, random: bool) -> tuple[str, float, float, int]:
     if low > high or count < 1:
         raise ModelError(f"--over {shown(text)}: LO must not exceed HI, nor COUNT be less than 1.")
     return name, low, high, count
+
+
+def _control(given: str) -> tuple[str, float]:
+    name, sign, value = given.rpartition("=")
+    try:
+        if sign:
+            return name, float(value)
+    except ValueError:
+        pass
+    raise ModelError(f"--control {given!r} is not NAME=VALUE, such as motor=1.5.")

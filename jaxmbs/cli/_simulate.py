@@ -1,7 +1,8 @@
-"""`jaxmbs simulate`: forward dynamics, as a JSON document (`io/REFERENCE.md`) and as tables."""
+"""`jaxmbs simulate`: forward dynamics."""
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -9,10 +10,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jaxtyping import Array, Float
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from .._checks import as_numpy, known_array, listed, shown
 from .._dynamics import (
@@ -23,7 +20,6 @@ from .._dynamics import (
     SimulationInterrupted,
     Trajectory,
 )
-from .._dynamics._passages import passed_lines
 from .._errors import ModelError
 from .._formulations import (
     AbstractFormulation,
@@ -36,23 +32,26 @@ from .._formulations import (
     NullSpace,
     UdwadiaKalaba,
 )
+from .._printing import Description, Table
 from .._reactions import Reactions
-from .._reactions._report import largest, vector, verdict, verdict_of_states
+from .._reactions._report import vector
 from .._settings import step_tolerances
 from .._system import Model, MultibodySystem
 from ..io._trajectory import body_motions
+from . import _load
 from ._computing import advance, say
 from ._given_state import (
+    body_tables,
     check_out,
-    coordinates_of,
     increases,
     initial_state,
-    passages,
+    of_model,
     save,
     singular,
     times_of,
 )
-from ._output import AnalysisFailed, make_console
+from ._interrupt import keeping, Stopped
+from ._output import AnalysisFailed, show
 from ._requests import Simulate as Request
 
 
@@ -72,11 +71,10 @@ FORMULATIONS: Mapping[str, Callable[[], AbstractFormulation]] = MappingProxyType
 _DEGENERATE = 1e-6
 
 
-class Answer(NamedTuple):
-    """The printed results."""
+class Run(NamedTuple):
+    """A motion, and what there is to tell besides."""
 
     model: Model
-    system: MultibodySystem
     formulation: str
     trajectory: Trajectory
     reactions: Reactions
@@ -97,7 +95,20 @@ class Interrupted(KeyboardInterrupt):
         self.model, self.trajectory = model, trajectory
 
 
-def answer(model: Model, request: Request) -> Answer:
+def answer(request: Request) -> Description:
+    """The motion from the state of the model file. After Ctrl-C what was computed is written, and
+    the last state printed.
+
+    **Raises:** as `run`; `Stopped` after Ctrl-C.
+    """
+    with keeping():
+        try:
+            return _described(run(_load.load(request.model), request))
+        except Interrupted as stopped:
+            raise Stopped(_keep(stopped, request)) from None
+
+
+def run(model: Model, request: Request) -> Run:
     """Simulate, and write the trajectory where it is wanted.
 
     **Raises:** `ModelError` for bad input, `AnalysisFailed` when the run fails; what was computed
@@ -123,7 +134,7 @@ def answer(model: Model, request: Request) -> Answer:
         part = (time - request.time) / (request.end - request.time)
         advance(f"simulate: at {time:.4g} of {request.end:g} s", part)
 
-    def run(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
+    def motion(times: Float[Array, " times"], throw: bool) -> tuple[Trajectory, float]:
         began = time.perf_counter()
         first, *_, last = np.asarray(times).tolist()
         found = simulate(
@@ -145,13 +156,13 @@ def answer(model: Model, request: Request) -> Answer:
     # The same program and next to no motion: what this takes is compilation.
     say("simulate: preparing")
     try:
-        _, compiling = run(short, False)
+        _, compiling = motion(short, False)
     except ValueError as error:
         # A start from which no run goes on.
         raise ModelError(str(error)) from None
     say(f"simulate: integrating to {request.end:g} s")
     try:
-        trajectory, running = run(grid, True)
+        trajectory, running = motion(grid, True)
     except SimulationInterrupted as error:
         raise Interrupted(model, error.trajectory) from None
     except SimulationError as error:
@@ -159,9 +170,8 @@ def answer(model: Model, request: Request) -> Answer:
         raise AnalysisFailed(f"{error}{kept}") from None
     save(trajectory, request.out)
     last = trajectory.at(slice(-1, None))
-    return Answer(
+    return Run(
         model=model,
-        system=system,
         formulation=formulation.word,
         trajectory=trajectory,
         # As NumPy arrays: what is only printed needs no programs.
@@ -213,45 +223,32 @@ def _energy(trajectory: Trajectory, index: int) -> float:
     return float(kinetic) + float(potential)
 
 
-def document(answer: Answer) -> dict[str, Any]:
-    """The JSON document."""
-    trajectory = answer.trajectory
-    result: dict[str, Any] = {
-        "model": answer.model.name,
+def _data(run: Run) -> dict[str, Any]:
+    trajectory = run.trajectory
+    data: dict[str, Any] = {
         "time": float(np.asarray(trajectory.times)[-1]),
-        "formulation": answer.formulation,
+        "formulation": run.formulation,
         "steps": int(trajectory.statistics.accepted),
         "rejected_steps": int(trajectory.statistics.rejected),
-        "compile_seconds": answer.compile_seconds,
-        "run_seconds": answer.run_seconds,
+        "compile_seconds": run.compile_seconds,
+        "run_seconds": run.run_seconds,
         "bodies": _bodies(trajectory),
-        "reactions": {name: _reaction(answer.reactions, name) for name in answer.reactions.names},
-        "energy": {"initial": answer.energy[0], "final": answer.energy[1]},
+        "reactions": run.reactions.described().data(),
+        "energy": {"initial": run.energy[0], "final": run.energy[1]},
         "constraint_error": {
             "position": float(np.max(np.asarray(trajectory.position_error))),
             "velocity": float(np.max(np.asarray(trajectory.velocity_error))),
         },
-        "passages": passages(trajectory),
+        "passages": trajectory.known_passages(),
         "singular": singular(trajectory.passed),
         "passages_remark": trajectory.passages_remark,
     }
-    servo = _servo_error(answer)
+    servo = _servo_error(trajectory)
     if servo is not None:
-        result["servo_error"] = {"initial": servo[0], "final": servo[1]}
-    if answer.certificate is not None:
-        result["certificate"] = {
-            "certified": bool(answer.certificate.certified),
-            "joints": list(answer.certificate.joints),
-            "uncertain": list(answer.certificate.uncertain_joints()),
-            "solvable": bool(answer.certificate.solvable),
-            "critical_coefficients": {
-                name: limit if np.isfinite(limit) else None
-                for name, limit in answer.certificate.critical_coefficients().items()
-            },
-        }
-    if answer.model.remark:
-        result["remark"] = answer.model.remark
-    return result
+        data["servo_error"] = {"initial": servo[0], "final": servo[1]}
+    if run.certificate is not None:
+        data["certificate"] = run.certificate.described().data()
+    return data
 
 
 def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
@@ -264,32 +261,8 @@ def _bodies(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
     }
 
 
-def _reaction(reactions: Reactions, name: str) -> dict[str, Any]:
-    if not reactions.has_wrench(name):
-        return {
-            "generalized": dict(_on_coordinates(reactions, name)),
-            "unique": bool(reactions.unique(name)),
-        }
-    wrench = reactions.wrench(name)
-    return {
-        "force": np.asarray(wrench.force).tolist(),
-        "torque": np.asarray(wrench.torque).tolist(),
-        "unique": bool(wrench.unique),
-        "force_unique": np.asarray(wrench.force_unique).tolist(),
-        "torque_unique": np.asarray(wrench.torque_unique).tolist(),
-    }
-
-
-def _on_coordinates(reactions: Reactions, name: str) -> list[tuple[str, float]]:
-    """C_X^T lambda_X of a constraint that acts at no point, by the names of the velocities."""
-    values, structure = np.asarray(reactions.generalized(name)), reactions.structure
-    columns = structure.constraint(name).columns
-    return [(structure.velocities[k].name, float(values[k])) for k in columns]
-
-
-def _servo_error(answer: Answer) -> tuple[float, float] | None:
+def _servo_error(trajectory: Trajectory) -> tuple[float, float] | None:
     """The largest error of a servo constraint at the start and at the end; None without such."""
-    trajectory = answer.trajectory
     if not trajectory.system.structure.servo.any():
         return None
     states = ((trajectory.q[k], trajectory.v[k], trajectory.times[k]) for k in (0, -1))
@@ -298,135 +271,78 @@ def _servo_error(answer: Answer) -> tuple[float, float] | None:
     return first, last
 
 
+# --------------------------------------------------------------------------------------------------
 # What a person reads.
+# --------------------------------------------------------------------------------------------------
 
 
-def show(answer: Answer, console: Console | None = None) -> None:
-    """Print the final state and its reactions."""
-    console = console or make_console()
-    trajectory = answer.trajectory
-    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
+def _described(run: Run) -> Description:
+    """The final state and its reactions."""
+    trajectory, reactions = run.trajectory, run.reactions.described()
     steps, (first, last) = trajectory.statistics, np.asarray(trajectory.times)[[0, -1]]
-    console.print(
-        f"from {first:g} s to {last:g} s by "
-        f"{answer.formulation}: {int(steps.accepted)} steps ({int(steps.rejected)} rejected) in "
-        f"{answer.run_seconds:.3g} s, after {answer.compile_seconds:.3g} s of compiling"
+    initial, final = run.energy
+    (table,) = reactions.tables
+    told = Description(
+        [
+            f"from {first:g} s to {last:g} s by {run.formulation}: {int(steps.accepted)} steps "
+            f"({int(steps.rejected)} rejected) in {run.run_seconds:.3g} s, after "
+            f"{run.compile_seconds:.3g} s of compiling"
+        ],
+        [
+            *_state_tables(run.model, trajectory),
+            table._replace(title=f"{table.title}; at the end"),
+        ],
+        [
+            f"energy (kinetic, gravity, springs): {initial:.9g} J at the start, {final:.9g} J at "
+            "the end",
+            *trajectory.remarks(),
+            _unused_compliances(trajectory),
+            _servo_words(trajectory),
+            *reactions.notes,
+            trajectory.message,
+            "" if run.certificate is None else f"friction at the start: {run.certificate}",
+        ],
+        partial(_data, run),
     )
-    _show_states(answer.model, trajectory, console)
-    console.print(
-        "reactions on the second body of each joint (its only one), world axes, at the end"
-    )
-    if not all(map(answer.reactions.has_wrench, answer.reactions.names)):
-        console.print("on coordinates: C_X^T lambda_X of M dv/dt + C^T lambda = F")
-    console.print(_reaction_table(answer))
-    for line in _notes(answer):
-        console.print(Text(line))
+    return of_model(run.model, told, run.out)
 
 
-def keep(stopped: Interrupted, request: Request, *, silent: bool) -> str:
+def _unused_compliances(trajectory: Trajectory) -> str:
+    names = ", ".join(own.name for own in trajectory.system.structure.compliances)
+    if not names or trajectory.elastic:
+        return ""
+    return (
+        f"compliances {names} are not used: reactions are those of rigid bodies "
+        f"(--formulation {ElasticResolution.word} uses them)"
+    )
+
+
+def _servo_words(trajectory: Trajectory) -> str:
+    servo = _servo_error(trajectory)
+    if servo is None:
+        return ""
+    return f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end"
+
+
+def _keep(stopped: Interrupted, request: Request) -> str:
     """Write what a run has computed until Ctrl-C where it is wanted, and print the state in which
-    it was stopped unless `silent`. Returns a sentence.
+    it was stopped. Returns a sentence.
 
     **Raises:** `ModelError` if it cannot be written.
     """
     trajectory = stopped.trajectory
     last = float(np.asarray(trajectory.times)[-1])
     kept = save(trajectory, request.out)
-    if not silent:
-        console = make_console()
-        console.print(f"[bold]{escape(stopped.model.name)}[/bold]")
-        console.print(f"state at {last:.9g} s, where the run was stopped")
-        _show_states(stopped.model, trajectory, console)
+    if not request.json:
+        head = f"state at {last:.9g} s, where the run was stopped"
+        tables = _state_tables(stopped.model, trajectory)
+        show(Description([head], tables, title=stopped.model.name))
     return f"stopped at {last:.9g} s, before the end at {request.end:g} s.{kept}"
 
 
-def _show_states(model: Model, trajectory: Trajectory, console: Console) -> None:
-    """Print the last state."""
-    states = _bodies(trajectory)
-    posed = {name: state for name, state in states.items() if "position" in state}
-    if posed:
-        console.print(_body_table(model, posed))
-    others = coordinates_of(states)
-    if others:
-        console.print(_coordinate_table(others))
-
-
-def _body_table(model: Model, posed: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = Table(pad_edge=False)
-    planar = model.dimension == 2
-    turn = "angle (rad)" if planar else "orientation (w, x, y, z)"
-    for column in ("body", "position (m)", turn, "velocity (m/s)", "angular velocity (rad/s)"):
-        table.add_column(column)
-    for name, state in posed.items():
-        turned = state.get("angle", state.get("orientation"))
-        words = (state["position"], turned, state["velocity"], state.get("angular_velocity"))
-        table.add_row(name, *("" if x is None else vector(x, 1.0) for x in words))
-    return table
-
-
-def _coordinate_table(others: list[tuple[str, str, Mapping[str, Any]]]) -> Table:
-    table = Table(pad_edge=False)
-    for column in ("body", "coordinate", "value (m, rad)", "rate"):
-        table.add_column(column)
-    for body, word, known in others:
-        numbers = (vector(known[name], 1.0) for name in (word, f"{word}.rate"))
-        table.add_row(*map(Text, (body, word, *numbers)))
-    return table
-
-
-def _reaction_table(answer: Answer) -> Table:
-    table = Table(pad_edge=False)
-    for column in ("joint", "type", "on", "force (N)", "torque (N m)", "verdict"):
-        table.add_column(column)
-    found = answer.reactions
-    wrenches = {name: found.wrench(name) for name in found.names if found.has_wrench(name)}
-    force, torque = largest(list(wrenches.values()))
-    for name in found.names:
-        if name in wrenches:
-            w = wrenches[name]
-            on, numbers = w.body, (vector(w.force, force), vector(w.torque, torque))
-            said = verdict(w.unique, w.force_unique, w.torque_unique)
-        else:
-            values = np.array([value for _, value in _on_coordinates(found, name)])
-            on, numbers = "coordinates", (f"generalized: {vector(values)}", "")
-            said = verdict_of_states(found.unique(name))
-        words = (name, found.structure.constraint(name).kind, on, *numbers, said)
-        table.add_row(*map(Text, words), style="" if said == "unique" else "bold")
-    return table
-
-
-def _notes(answer: Answer) -> list[str]:
-    trajectory = answer.trajectory
-    initial, final = answer.energy
-    errors = (trajectory.position_error, trajectory.velocity_error)
-    opened, drifting = (float(np.max(np.asarray(error))) for error in errors)
-    notes = [
-        f"energy (kinetic, gravity, springs): {initial:.9g} J at the start, {final:.9g} J at "
-        "the end",
-        f"constraints: closed within {opened:.1e}, velocities within {drifting:.1e}",
-    ]
-    unused = answer.system.structure.compliances
-    if unused and not trajectory.elastic:
-        names = ", ".join(own.name for own in unused)
-        notes.append(
-            f"compliances {names} are not used: reactions are those of rigid bodies "
-            f"(--formulation {ElasticResolution.word} uses them)"
-        )
-    servo = _servo_error(answer)
-    if servo is not None:
-        notes.append(f"servo error: {servo[0]:.3g} at the start, {servo[1]:.3g} at the end")
-    count = int(trajectory.passage_count)
-    notes += passed_lines(
-        count, passages(trajectory), trajectory.passed, trajectory.passages_remark
-    )
-    if bool(answer.reactions.doubtful):
-        notes.append("doubtful: a rank was decided by a hair; analyze says how")
-    if trajectory.message:
-        notes.append(trajectory.message)
-    if answer.certificate is not None:
-        notes.append(f"friction at the start: {answer.certificate}")
-    if answer.out is not None:
-        notes.append(f"wrote {answer.out}")
-    if answer.model.remark:
-        notes.append(answer.model.remark)
-    return notes
+def _state_tables(model: Model, trajectory: Trajectory) -> list[Table]:
+    """The last state."""
+    turned = {"angle": "rad"} if model.dimension == 2 else {"orientation": "w, x, y, z"}
+    units = {"position": "m", **turned, "velocity": "m/s", "angular_velocity": "rad/s"}
+    others = {"value": ("", "m, rad"), "rate": (".rate", "")}
+    return body_tables(_bodies(trajectory), units, others, lambda values: vector(values, 1.0))

@@ -1,4 +1,4 @@
-"""`jaxmbs sweep`: the verdicts of many cases, as a JSON document and as a table."""
+"""`jaxmbs sweep`: the verdicts of many cases."""
 
 import os
 import socket
@@ -6,21 +6,18 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from .._errors import ModelError
+from .._printing import Column, Description, Table
 from .._solvability import QR, RankComparison, SVD
 from .._sweep import Cases, Certification, Sweep, sweep
-from .._system import Model
 from .._verdict import Verdict
+from . import _load
 from ._computing import silence
-from ._output import AnalysisFailed, make_console
+from ._output import AnalysisFailed
 from ._requests import Sweep as Request, SweepMethod as Method
 
 
@@ -86,14 +83,6 @@ _CRITERIA: Mapping[Method, type[QR] | type[SVD] | type[RankComparison]] = Mappin
 )
 
 
-class Answer(NamedTuple):
-    """The printed results."""
-
-    model: Model
-    found: Sweep
-    out: str
-
-
 def cases_of(request: Request) -> Cases:
     """The grid, or the random cases."""
     axes = request.axes()
@@ -122,67 +111,90 @@ def prepare(request: Request) -> None:
         jax.distributed.initialize(f"localhost:{port}", request.processes, index)
 
 
-def answer(model: Model, request: Request) -> Answer:
-    """Sweep, in this process (which may be one of several).
+def answer(request: Request) -> Description | None:
+    """Sweep, in this process, which may be one of several; None where another one prints.
 
     **Raises:** `ModelError` for bad input.
     """
-    criterion = _CRITERIA.get(request.method)
-    out = request.out
+    if request.processes > 1 and request.worker is None:
+        with silence():
+            spawn(request.processes, sys.argv[1:])
+        return None
+    prepare(request)
+    model, criterion = _load.load(request.model), _CRITERIA.get(request.method)
     try:
         with silence() as shown:
             found = sweep(
                 Certification() if criterion is None else Certification(criterion(), every=True),
                 model,
                 cases_of(request),
-                store=out,
+                store=request.out,
                 chunk=request.chunk,
                 progress=shown,
             )
     except ValueError as error:
         raise ModelError(str(error)) from None
-    return Answer(model, found, out)
+    # The first of several processes prints.
+    return _described(found, model.name, request.out) if jax.process_index() == 0 else None
 
 
-def leads() -> bool:
-    """Is this the process that prints?"""
-    return jax.process_index() == 0
-
-
-# ---------------------------------------------------------------------------------------------
-# What is printed
-# ---------------------------------------------------------------------------------------------
-
-
-def document(answer: Answer) -> dict[str, Any]:
-    """The JSON document."""
-    found, verdicts = answer.found, answer.found.answers()
-    good = found.result == 0
-    joints = []
-    for k, info in enumerate(verdicts.structure.constraints):
-        share = _share(verdicts.reaction_unique[:, k], good)
-        joints.append(
-            {
-                "name": info.name,
-                "type": info.kind,
-                "unique": share,
-                "always": share == 1.0,
-                "never": share == 0.0,
-            }
-        )
-    return {
-        "model": answer.model.name,
-        "store": answer.out,
-        "cases": len(found.cases),
-        "varied": list(found.cases.names),
-        "computed": found.computed,
-        "rate": found.computed / found.seconds if found.seconds > 0 else None,
-        "failed": int(np.sum(~good)),
-        "failures": found.failures(),
-        "rechecked": int(np.sum(verdicts.rechecked)),
-        "ranks": _counts(verdicts.rank[good]),
-        "joints": joints,
-    }
+def _described(found: Sweep, model: str, out: str) -> Description:
+    verdicts = found.answers()
+    structure, good = verdicts.structure, found.result == 0
+    shares = [
+        _share(verdicts.reaction_unique[:, k], good) for k in range(len(structure.constraints))
+    ]
+    ranks, failures = _counts(verdicts.rank[good]), found.failures()
+    rechecked = int(np.sum(verdicts.rechecked))
+    rate = found.computed / found.seconds if found.seconds > 0 else None
+    speed = "" if rate is None else f", {rate:.4g} a second"
+    cases, varied = len(found.cases), list(found.cases.names)
+    table = Table(
+        [
+            Column("joint", [info.name for info in structure.constraints]),
+            Column("type", [info.kind for info in structure.constraints]),
+            Column("reaction", [_words(share) for share in shares]),
+        ],
+        marked=[share != 1.0 for share in shares],
+    )
+    counted = ", ".join(f"{rank} ({count} cases)" for rank, count in ranks.items())
+    failed = [f"{count} cases failed: {text}" for text, count in failures.items()]
+    return Description(
+        [
+            f"{cases} cases ({found.cases.origin}) of {', '.join(varied)}; {found.computed} "
+            f"computed now{speed}"
+        ],
+        [table],
+        [
+            f"rank: {counted or 'none'}",
+            f"{rechecked} cases were in doubt at first and decomposed",
+            *(failed or ["no case failed"]),
+            f"wrote {out}",
+        ],
+        lambda: {
+            "model": model,
+            "store": out,
+            "cases": cases,
+            "varied": varied,
+            "computed": found.computed,
+            "rate": rate,
+            "failed": int(np.sum(~good)),
+            "failures": failures,
+            "rechecked": rechecked,
+            "ranks": ranks,
+            "joints": [
+                {
+                    "name": info.name,
+                    "type": info.kind,
+                    "unique": share,
+                    "always": share == 1.0,
+                    "never": share == 0.0,
+                }
+                for info, share in zip(structure.constraints, shares, strict=True)
+            ],
+        },
+        model,
+    )
 
 
 def _share(unique: Verdict, good: np.ndarray) -> float | None:
@@ -195,37 +207,9 @@ def _counts(values: np.ndarray) -> dict[str, int]:
     return {str(value): int(count) for value, count in found}
 
 
-def show(answer: Answer) -> None:
-    """Print the summary."""
-    console, found, told = make_console(), answer.found, document(answer)
-    console.print(f"[bold]{escape(answer.model.name)}[/bold]")
-    rate = "" if told["rate"] is None else f", {told['rate']:.4g} a second"
-    console.print(
-        Text(
-            f"{told['cases']} cases ({found.cases.origin}) of {', '.join(told['varied'])}; "
-            f"{told['computed']} computed now{rate}"
-        )
-    )
-    table = Table(pad_edge=False)
-    for column in ("joint", "type", "reaction"):
-        table.add_column(column)
-    for joint in told["joints"]:
-        style = "" if joint["always"] else "bold"
-        table.add_row(*map(Text, (joint["name"], joint["type"], _words(joint))), style=style)
-    console.print(table)
-    ranks = ", ".join(f"{rank} ({count} cases)" for rank, count in told["ranks"].items())
-    console.print(Text(f"rank: {ranks or 'none'}"))
-    console.print(Text(f"{told['rechecked']} cases were in doubt at first and decomposed"))
-    for text, count in told["failures"].items():
-        console.print(Text(f"{count} cases failed: {text}"))
-    if not told["failures"]:
-        console.print("no case failed")
-    console.print(Text(f"wrote {answer.out}"))
-
-
-def _words(joint: dict[str, Any]) -> str:
-    if joint["unique"] is None:
+def _words(share: float | None) -> str:
+    if share is None:
         return "no case to judge by"
-    if joint["always"]:
+    if share == 1.0:
         return "always unique"
-    return "never unique" if joint["never"] else f"unique in {100 * joint['unique']:.4g} %"
+    return f"unique in {100 * share:.4g} %" if share else "never unique"

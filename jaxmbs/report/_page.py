@@ -9,15 +9,15 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, UTC
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from .._checks import listed
-from .._dynamics._passages import passed_lines
 from .._errors import optional
 from .._mobility import is_left_out, LEFT_OUT
+from .._printing import Column, Table
 from .._reactions._report import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
@@ -71,14 +71,8 @@ def data_of(contents: Contents) -> dict[str, Any]:
         "directions": _packed(contents.spread.directions, "f4"),
         "rank": _packed(np.asarray(contents.solvability.rank), "i4"),
         "margin": _packed(np.asarray(contents.solvability.margin), "f8"),
-        "passages": passages_of(contents),
+        "passages": contents.trajectory.known_passages(),
     }
-
-
-def passages_of(contents: Contents) -> list[float]:
-    """Times (s) at which singular configurations were passed, those that are known."""
-    found = np.asarray(contents.trajectory.passages)
-    return found[np.isfinite(found)].tolist()
 
 
 def _packed(array: np.ndarray, kind: str) -> dict[str, Any]:
@@ -96,40 +90,20 @@ def _packed(array: np.ndarray, kind: str) -> dict[str, Any]:
 _MOST_LINES = 40
 
 
-class Line(NamedTuple):
-    """One joint in the table of verdicts."""
-
-    name: str
-    kind: str
-    rows: int
-    verdict: str
-    unique: bool
-    along: str
-    force: str
-    torque: str
-
-
-def lines_of(contents: Contents) -> list[Line]:
-    """The table of verdicts."""
-    first, structure = contents.first, contents.reactions.structure
-    said = (
-        first.rows()
-        if bool(first.decided)
-        else [("", "", "", "not decided", "")] * len(structure.constraints)
-    )
-    return [
-        Line(
-            name=info.name,
-            kind=info.kind.replace("_", " "),
-            rows=info.stop - info.start,
-            verdict=said[k][3],
-            unique=bool(np.all(contents.joint_verdicts[:, k] == UNIQUE)),
-            along=verdict_of_states(Verdict(contents.joint_verdicts[:, k])),
-            force=_most(contents, k, "force"),
-            torque=_most(contents, k, "torque"),
-        )
-        for k, info in enumerate(structure.constraints)
+def verdict_table(contents: Contents) -> Table:
+    """Verdicts on all joints, and the largest of what they exert."""
+    every, many = range(len(contents.reactions.names)), contents.trajectory.times.shape[0] > 1
+    columns = contents.first.table().without("measure")
+    if many:
+        first = {"reaction": "reaction at first"}
+        columns = [own._replace(title=first.get(own.title, own.title)) for own in columns]
+        verdicts = [Verdict(contents.joint_verdicts[:, k]) for k in every]
+        columns.append(Column("at all states", [verdict_of_states(x) for x in verdicts]))
+    columns += [
+        Column(many * "largest " + what, [_most(contents, k, what) for k in every], unit)
+        for what, unit in (("force", "N"), ("torque", "N m"))
     ]
+    return Table(columns, np.any(contents.joint_verdicts != UNIQUE, axis=0).tolist())
 
 
 def _most(contents: Contents, constraint: int, what: str) -> str:
@@ -156,13 +130,7 @@ def head_of(contents: Contents) -> list[str]:
     first, structure, trajectory = contents.first, contents.first.structure, contents.trajectory
     sentences = _of_compliances(structure, trajectory.elastic)
     if bool(first.decided):
-        other = int(first.rank_velocity)
-        sentences.append(
-            f"{structure.nv} velocity coordinates, {len(structure.rows)} constraint rows, rank "
-            f"{int(first.rank)} ({int(first.rank_geometric)} geometric, {other} "
-            f"{structure.other_rows}), redundancy {int(first.redundancy)}, mobility "
-            f"{int(first.mobility)}."
-        )
+        sentences.append(f"{first.headline()}.")
     found = contents.mobility
     if is_left_out(first):
         sentences.append(f"That mobility is of first order: {LEFT_OUT}; jm.mobility computes it.")
@@ -211,55 +179,29 @@ def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
     return [f"Of rigid bodies: the compliances {names} are not used here ({ways})."]
 
 
-class Interval(NamedTuple):
-    """States in a row whose rank and verdicts are the same."""
-
-    begin: float
-    end: float
-    states: int
-    rank: int
-    redundancy: int
-    mobility: int
-    not_unique: str
-
-
-def intervals_of(contents: Contents) -> list[Interval]:
-    """Ranks and verdicts along the motion."""
+def interval_table(contents: Contents) -> Table:
+    """Times between which ranks and verdicts stay the same."""
     report, names = contents.solvability, contents.reactions.names
     times = np.asarray(contents.trajectory.times)
     keys = [
         (int(report.rank[k]), tuple(contents.joint_verdicts[k].tolist())) for k in range(times.size)
     ]
-    found = []
+    rows = []
     for (rank, verdicts), group in itertools.groupby(range(times.size), keys.__getitem__):
         own = list(group)
         many = [n for n, verdict in zip(names, verdicts, strict=True) if verdict == NOT_UNIQUE]
-        found.append(
-            Interval(
-                float(times[own[0]]),
-                float(times[own[-1]]),
-                len(own),
-                rank,
-                int(report.redundancy[own[0]]),
-                int(report.mobility[own[0]]),
-                ", ".join(many) or "none",
-            )
-        )
-    return found
+        counted = (report.rank, report.redundancy, report.mobility)
+        counts = [str(int(x[own[0]])) for x in counted] if rank >= 0 else ["not decided", "", ""]
+        begin, end = (f"{times[k]:.6g}" for k in (own[0], own[-1]))
+        rows.append((begin, end, str(len(own)), *counts, ", ".join(many) or "none"))
+    titles = ("from (s)", "to (s)", "states", "rank", "redundancy", "mobility", "not unique")
+    return Table.of(titles, rows)
 
 
 def passage_words(contents: Contents) -> str:
     """Sentences on the singular configurations that were passed."""
-    trajectory = contents.trajectory
-    count, known = int(trajectory.passage_count), passages_of(contents)
-    details = passed_lines(count, known, trajectory.passed, trajectory.passages_remark)
-    details = "".join(f" {text[0].upper()}{text[1:]}." for text in details[bool(count) :])
-    if not count:
-        return details.strip() or "No singular configuration was passed."
-    times = ", ".join(f"{t:.4f}" for t in known[:_MOST_LINES])
-    more = f" and {count - len(known[:_MOST_LINES])} more" if count > _MOST_LINES else ""
-    plural = "s were" if count > 1 else " was"
-    return f"{count} singular configuration{plural} passed, at {times} s{more}.{details}"
+    lines = contents.trajectory.passage_lines() or ["no singular configuration was passed"]
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in lines)
 
 
 def sharing_words(contents: Contents) -> list[str]:
