@@ -6,7 +6,7 @@ their shapes are always checked.
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -21,6 +21,9 @@ from ._quoting import listed as listed, PATH as PATH, shortened as shortened, sh
 
 
 _Tree = TypeVar("_Tree")
+
+# No array that is asked for has as many axes.
+_DEEPEST = 8
 
 
 def concrete(value: Numbers) -> np.ndarray | None:
@@ -122,8 +125,11 @@ def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "...
     except OverflowError:
         raise ValueError(_too_large(what, "a whole number beyond them")) from None
     except (TypeError, ValueError):
+        wrong = (own for own in _entries(value, what) if not _are_real_numbers(own[1]))
+        place, entry = next(wrong, (what, value))
+        wanted = expected if place == what else "a number"
         advice = _axis_in_numbers(value, shape)
-        raise ValueError(f"{what} must be {expected}, got {shown(value)}{advice}.") from None
+        raise ValueError(f"{place} must be {wanted}, got {shown(entry)}{advice}.") from None
     known = concrete(array)
     if array.shape != shape:
         got = f"shape {list(array.shape)}" if known is None else shown(known.tolist())
@@ -147,8 +153,7 @@ def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
 def _are_real_numbers(value: Any, depth: int = 0) -> bool:
     """Is it a real number, an array of them, or lists of these?"""
     if isinstance(value, list | tuple):
-        # Nothing that is asked for has as many axes.
-        return depth < 8 and all(_are_real_numbers(x, depth + 1) for x in value)
+        return depth < _DEEPEST and all(_are_real_numbers(x, depth + 1) for x in value)
     # Whole numbers of any length, which arrays of whole numbers do not hold.
     if type(value) is int:
         return True
@@ -156,11 +161,23 @@ def _are_real_numbers(value: Any, depth: int = 0) -> bool:
     return jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
 
 
+def _entries(value: Any, what: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The entries of nested lists, each with its place in words."""
+    if not isinstance(value, list | tuple) or depth == _DEEPEST:
+        yield what, value
+        return
+    for k, entry in enumerate(value):
+        yield from _entries(entry, f"{what}, entry {k + 1}", depth + 1)
+
+
 def _check_sizes(known: np.ndarray, what: str) -> None:
-    if not np.all(np.isfinite(known)):
-        raise ValueError(f"{what} must be finite, got {shown(known.tolist())}.")
-    if np.max(np.abs(known), initial=0.0) > LARGEST:
-        raise ValueError(_too_large(what, shown(known.tolist())))
+    # (NaN is not at most anything.)
+    if np.all(np.abs(known) <= LARGEST):
+        return
+    place, entry = next(own for own in _entries(known.tolist(), what) if not abs(own[1]) <= LARGEST)
+    if not np.isfinite(entry):
+        raise ValueError(f"{place} must be a finite number, got {entry:g}.")
+    raise ValueError(_too_large(place, f"{entry:g}"))
 
 
 def _too_large(what: str, got: str) -> str:
@@ -314,11 +331,26 @@ def reference(value: str, what: str) -> str:
     return value
 
 
+def one_of(value: Any, words: Iterable[str], what: str) -> str:
+    """One of these words."""
+    words = tuple(words)
+    if not isinstance(value, str) or value not in words:
+        *head, last = map(repr, words)
+        admitted = f"{', '.join(head)} or {last}" if head else last
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"{what} must be {admitted}, got {shown(value)}.")
+    return value
+
+
 def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]:
     """The names of the bodies that a joint acts on, `count` different ones (None: any)."""
     names = (value,) if isinstance(value, str) else _items(value)
     wrong = len(names) == 0 if count is None else len(names) != count
-    if wrong or not all(isinstance(n, str) and n for n in names):
+    if not wrong:
+        for k, own in enumerate(names):
+            if not isinstance(own, str):
+                raise TypeError(f"bodies, entry {k + 1}, must be a name, got {shown(own)}.")
+    if wrong or not all(names):
         noun = {None: "at least one body", 1: "one body"}.get(count, f"{count} bodies")
         raise ValueError(f"bodies must name {noun}, got {shown(list(names) if names else value)}.")
     if len(set(names)) != len(names):

@@ -73,7 +73,6 @@ EXTRAS = (
     "platformdirs",
     "plotly",
     "pxr",
-    "pydantic",
     "rich",
     "scipy.optimize",
     "scipy.sparse",

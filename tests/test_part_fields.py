@@ -181,10 +181,10 @@ class Choke(AbstractJointForce):
 @pytest.fixture
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     joints = dict(_registry.JOINTS) | {2: {**_registry.JOINTS[2], "clamp": Clamp}}
-    known = {"JOINTS": joints, "FORCES": {**_registry.FORCES, "choke": Choke}}
-    for name, classes in known.items():
-        for module in (_read, _write):
-            monkeypatch.setattr(module, name, classes)
+    forces = {d: {**_registry.FORCES, "choke": Choke} for d in (2, 3)}
+    types = dict(_registry.TYPES) | {"joint": joints, "force": forces}
+    for module in (_registry, _read, _write):
+        monkeypatch.setattr(module, "TYPES", types)
 
 
 @pytest.mark.usefixtures("_registered")

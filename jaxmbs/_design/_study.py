@@ -17,6 +17,7 @@ from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
+from .._dynamics._trajectory import MOST_STATES
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._kinematics import assemble
@@ -170,6 +171,10 @@ class Driven(AbstractRun):
         return inverse_dynamics(system, q, self.times, formulation=self.formulation, throw=False)
 
 
+# States that a motion saves where nothing else is said.
+STATES = 51
+
+
 class Motion(AbstractRun):
     """The motion from the initial velocities: `simulate`.
 
@@ -192,7 +197,7 @@ class Motion(AbstractRun):
         self,
         end: Setting[RealScalarLike],
         *,
-        count: Setting[int] = 51,
+        count: Setting[int] = STATES,
         rtol: Setting[RealScalarLike] = 1e-8,
         atol: Setting[RealScalarLike] = 1e-10,
         formulation: Setting[AbstractFormulation | None] = None,
@@ -201,7 +206,9 @@ class Motion(AbstractRun):
         self.end = _settings.between(end, "end")
         self.rtol, self.atol = _settings.step_tolerances(rtol, atol)
         self.formulation = given_formulation(formulation)
-        self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
+        self.count = _settings.whole_number(
+            count, "count", least=2, most=MOST_STATES, why="the start and the end"
+        )
         self.monitor = _settings.flag(monitor, "monitor")
 
     def check_start(self, start: Any) -> None:
