@@ -1,4 +1,50 @@
-"""The sizes of numbers that a model admits."""
+"""The sizes of numbers that a model admits, and ranges of single numbers. Loads no JAX, so that the
+command line refuses requests by the same ranges at once.
+"""
+
+import math
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """The admissible values of a number: at least `least` or greater than `above`, at most `most`
+    or less than `below`. `advice`: the usual fix."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    advice: str = ""
+
+    @property
+    def fix(self) -> str:
+        """The end of a refusal."""
+        return f"; {self.advice}" if self.advice else ""
+
+    def refusal(self, value: float, what: str) -> str | None:
+        """The sentence that refuses a value; None for one that is admissible."""
+        if not math.isfinite(value):
+            return f"{what} must be a finite number, got {value:g}{self.fix}."
+        inside = (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+        return None if inside else f"{what} must be {self.words}, got {value:.6g}{self.fix}."
+
+    @property
+    def words(self) -> str:
+        """Such as "at least 2 and less than 3"."""
+        above = "zero" if self.above == 0 else f"{self.above or 0:.6g}"
+        parts = (
+            (self.least, f"at least {self.least or 0:.6g}"),
+            (self.above, f"greater than {above}"),
+            (self.most, f"at most {self.most or 0:.6g}"),
+            (self.below, f"less than {self.below or 0:.6g}"),
+        )
+        return " and ".join(word for number, word in parts if number is not None)
+
 
 # Every number of a model is at most LARGEST in size, and what must be greater than zero (masses,
 # moments of inertia, lengths) at least SMALLEST. Doubles reach from 2e-308 to 2e308, and no product

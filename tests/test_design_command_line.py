@@ -131,7 +131,7 @@ REFUSED = {
         'model = "beam.toml"\nthing = 1': "the file: unknown key 'thing'",
         'model = "beam.toml"\n[run]\nkind = "driven"': "of kind 'driven': the key 'end' is missing",
         'model = "beam.toml"\n[run]\nkind = "driven"\nend = 0.0': "[run]: end must be greater than",
-        'model = "beam.toml"\n[run]\nkind = "motion"\nend = "1"': "[run]: end must be a finite num",
+        'model = "beam.toml"\n[run]\nkind = "motion"\nend = "1"': "[run]: end must be a number,",
         'model = "beam.toml"\n[run]\nkind = "motion"\nend = 0.0': "end of the run must lie behind",
         'model = "beam.toml"\n[run]\nend = 1.0': "of kind 'state': unknown key 'end'",
         'model = "beam.toml"\n[optimiser]\nmethod = "newton"': "must be 'adam', 'bfgs', 'slsqp' or",

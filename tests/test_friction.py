@@ -486,7 +486,7 @@ def test_friction_that_is_not_known_is_refused(load, sentence):
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"coefficient": -0.1}, r"coefficient must not be negative, got -0\.1\."),
+        ({"coefficient": -0.1}, r"coefficient must be at least 0, got -0\.1\."),
         ({"radius": 0.0}, r"radius must be greater than zero, got 0\."),
         ({"velocity": 0.0}, r"velocity must be greater than zero, got 0\."),
     ],

@@ -230,7 +230,7 @@ class TestOfAnother:
         varied, _ = with_values(subject.model, {"joints.C.grip": 3.0, "forces.F.rise": 4.0})
         parts: tuple[Any, Any] = (varied.joints[-1], varied.forces[0])
         assert (float(parts[0].grip), float(parts[1].rise), float(parts[1].area)) == (3, 4, 0.25)
-        with pytest.raises(ValueError, match=r"'joints\.C\.grip': grip must not be negative"):
+        with pytest.raises(ValueError, match=r"'joints\.C\.grip': grip must be at least 0"):
             subject.check({"joints.C.grip": -3.0})
 
 

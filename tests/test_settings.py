@@ -204,7 +204,7 @@ class TestWhatIsGood:
             jm.formulations.AugmentedLagrangian,
             jm.runs.Baumgarte,
         ):
-            with pytest.raises(ValueError, match=r"must be a finite number.*, got shape \[2\]"):
+            with pytest.raises(ValueError, match=r"must be a number.*, got shape \[2\]"):
                 jax.eval_shape(cls, pair)
         with pytest.raises(TypeError, match="iterations must be known while tracing"):
             jax.eval_shape(

@@ -12,7 +12,7 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .. import _settings
+from .. import _checks, _settings
 from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
@@ -212,7 +212,7 @@ class Motion(AbstractRun):
         self.monitor = _settings.flag(monitor, "monitor")
 
     def check_start(self, start: Any) -> None:
-        known = [_settings.known_numbers(x) for x in (self.end, start)]
+        known = [_checks.concrete(x) for x in (self.end, start)]
         if all(x is not None for x in known) and float(self.end) <= float(start):
             raise ValueError(
                 f"end of the run must lie behind the start t, got end {float(self.end):g} s and t "
@@ -401,7 +401,7 @@ def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
         if any(isinstance(x, Tracer) for x in numbers):
             return jnp.stack([jnp.asarray(x, float) for x in numbers])
         return known_array(np.array([float(x) for x in numbers]))
-    if _settings.holds_numbers(design) and np.shape(design) != (len(study.names),):
+    if _checks.holds_numbers(design) and np.shape(design) != (len(study.names),):
         raise DesignError(
             f"{what} must be {len(study.names)} numbers, one for each of "
             f"{', '.join(study.names)}; got shape {list(np.shape(design))}."

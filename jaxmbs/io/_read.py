@@ -73,9 +73,10 @@ def model_from_tables(
     head = {"gravity": expanded.tables.get("gravity"), "precision": content.get("precision")}
     head = {key: value for key, value in head.items() if value is not None}
     check_values(Model, head, "the file", typed=False)
-    try:
+    with placed("the file"):
         model = Model(name, dimension, **(parts | head), parameters=expanded.parameters)
-        # Names, and whether the parts belong together, are the system's business.
+    # Names, and whether the parts belong together, are the system's business.
+    try:
         model.system()
     except ValueError as error:
         raise ModelError(str(error)) from None
