@@ -3,25 +3,30 @@ command line refuses requests by the same ranges at once.
 """
 
 import math
+import sys
 from typing import NamedTuple
 
 
 class Range(NamedTuple):
     """The admissible values of a number: at least `least` or greater than `above`, at most `most`
-    or less than `below`. `advice`: the usual fix."""
+    or less than `below`. `advice`: the usual fix; `usual`: the default."""
 
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
+    least: float | int | None = None
+    above: float | int | None = None
+    most: float | int | None = None
+    below: float | int | None = None
     advice: str = ""
+    usual: float = math.nan
 
     @property
     def fix(self) -> str:
         """The end of a refusal."""
-        return f"; {self.advice}" if self.advice else ""
+        # (1e-9 for Python's 1e-09.)
+        usual = f"{self.usual:g} is usual".replace("e-0", "e-")
+        advice = self.advice or ("" if math.isnan(self.usual) else usual)
+        return f"; {advice}" if advice else ""
 
-    def refusal(self, value: float, what: str) -> str | None:
+    def refusal(self, value: float | int, what: str) -> str | None:
         """The sentence that refuses a value; None for one that is admissible."""
         if not math.isfinite(value):
             return f"{what} must be a finite number, got {value:g}{self.fix}."
@@ -59,3 +64,12 @@ SMALLEST = 1e-30
 
 # How inexact the positions and directions of a model may be at most.
 LARGEST_PRECISION = 0.05
+
+# Settings of many functions, of the command line and of study files. A coordinate that is zero, as
+# many are at the start, is judged by atol alone: with none its error would be divided by zero, and
+# every step rejected. Pivots carry rounding, so that with a smaller tolerance every rank would be
+# full; with all of the first pivot every rank would be zero.
+RTOL = Range(least=0, below=1, usual=1e-8)
+ATOL = Range(above=0, usual=1e-10)
+RANK = Range(least=sys.float_info.epsilon, below=1, usual=1e-9)
+AGREEMENT = Range(above=0, below=1, usual=0.005)

@@ -26,7 +26,7 @@ from ._checks import (
     number,
     shown,
 )
-from ._limits import Range
+from ._limits import ATOL, Range, RTOL
 
 
 _T = TypeVar("_T")
@@ -41,19 +41,19 @@ LEAST_TOLERANCE = 100 * float(np.finfo(np.float64).eps)
 _LARGEST_COUNT = 2**31 - 1
 
 
-def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
-    """One finite number in a `Range`.
+def between(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> Float[Array, ""]:
+    """One finite number in a `Range`, or in that of these limits.
 
     **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of the range,
     both naming `what`.
     """
-    check_range(value, what, **limits)
+    check_range(value, what, bounds, **limits)
     return as_array(value)
 
 
-def check_range(value: Any, what: str, **limits: Any) -> None:
+def check_range(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> None:
     """`between`, for its refusals alone."""
-    bounds = Range(**limits)
+    bounds = Range(**limits) if bounds is None else bounds
     check_numbers(value, (), what, bounds.fix)
     known = concrete(value)
     said = None if known is None else bounds.refusal(_float(known), what)
@@ -69,14 +69,14 @@ def _float(known: np.ndarray) -> float:
         return float("inf")
 
 
-def known_number(value: Any, what: str, **limits: Any) -> float:
+def known_number(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> float:
     """`between` for a number that a program is built with: it must not be traced.
 
     **Raises:** as `between`, and `TypeError` for a traced value.
     """
     if isinstance(value, Tracer):
         raise TypeError(f"{what} must be known while tracing; give a number, not a traced value.")
-    check_range(value, what, **limits)
+    check_range(value, what, bounds, **limits)
     return float(np.asarray(value))
 
 
@@ -287,10 +287,8 @@ def step_tolerances(
 
     **Raises:** as `between`, and `ValueError` if no step can meet them.
     """
-    # A coordinate that is zero, as many are at the start, is judged by atol alone: with none its
-    # error would be divided by zero, and every step rejected.
-    check_range(rtol, "rtol", least=0, below=1, advice="1e-8 is usual")
-    check_range(atol, "atol", above=0, advice="1e-10 is usual")
+    check_range(rtol, "rtol", RTOL)
+    check_range(atol, "atol", ATOL)
     known = [float(x) for x in (concrete(rtol), concrete(atol)) if x is not None]
     if len(known) == 2 and max(known) < LEAST_TOLERANCE:
         raise ValueError(

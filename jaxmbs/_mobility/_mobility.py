@@ -12,6 +12,7 @@ from .. import _settings
 from .._checks import known_array, number
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
+from .._limits import RANK
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import Solvability
@@ -107,8 +108,7 @@ def _checked(
     """`mobility`, for which not more than `patience` numbers of C are evaluated."""
     order = _settings.whole_number(order, "order", least=2, most=12)
     distance = _settings.known_number(spread, "spread", least=1e-3, most=0.5)
-    least = float(np.finfo(np.float64).eps)
-    limit = _settings.known_number(tolerance, "tolerance", least=least, below=1)
+    limit = _settings.known_number(tolerance, "tolerance", RANK)
     refuse_acceleration_level(
         system.structure, "mobility", "ask it of the mechanism without its servos"
     )

@@ -9,6 +9,7 @@ import typer
 
 from .._compiler_flags import compile_small_loops_whole
 from .._errors import ModelError
+from .._limits import AGREEMENT, ATOL, RANK, RTOL
 from .._version import __version__
 from . import _app_files, _load, _requests
 from ._computing import choose, computing
@@ -72,7 +73,7 @@ def analyze(
     ] = _requests.Method.qr,
     tolerance: Annotated[
         float, typer.Option(help="Rank tolerance, relative to the first pivot after scaling.")
-    ] = 1e-9,
+    ] = RANK.usual,
     time: Annotated[float, typer.Option(help="Time in driver motions (s).")] = 0.0,
     assemble: Annotated[
         bool, typer.Option("--assemble", help="Move to the nearest closed configuration first.")
@@ -130,7 +131,7 @@ def flexibility(
     ] = None,
     tolerance: Annotated[
         float, typer.Option(help="What counts as agreement, relative to the largest force.")
-    ] = 0.005,
+    ] = AGREEMENT.usual,
     plot: Annotated[Path | None, typer.Option(help="Picture: .png, .pdf or .svg.")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -160,7 +161,7 @@ def holonomy(
     spread: Annotated[
         float, typer.Option(help="How far they are: in characteristic lengths, rad and s.")
     ] = 0.05,
-    tolerance: Annotated[float, typer.Option(help="Of ranks and of the measure.")] = 1e-9,
+    tolerance: Annotated[float, typer.Option(help="Of ranks and of the measure.")] = RANK.usual,
     json: JsonOption = False,
 ) -> None:
     """Which constraints are holonomic, and which depend on time."""
@@ -168,6 +169,7 @@ def holonomy(
         time=time, assemble=assemble, samples=samples, spread=spread, tolerance=tolerance
     )
     with refusing():
+        request.check()
         _load.check(model)
         with computing("holonomy") as verb:
             print_answer(verb, verb.answer(_load.load(model), request), json)
@@ -264,10 +266,10 @@ def simulate(
     every: Annotated[
         float | None, typer.Option(help="Time between saved states (s); the end alone if left out.")
     ] = None,
-    rtol: Annotated[float, typer.Option(help="Relative tolerance of a step.")] = 1e-8,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of a step.")] = RTOL.usual,
     atol: Annotated[
         float, typer.Option(help="Absolute tolerance of a step (m, rad, m/s, rad/s).")
-    ] = 1e-10,
+    ] = ATOL.usual,
     formulation: Annotated[
         str | None,
         typer.Option(help=f"One of {', '.join(_requests.FORMULATIONS)}; default minimum-norm."),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._errors import ModelError
 from .._files import check_folder
-from .._limits import LARGEST
+from .._limits import AGREEMENT, ATOL, LARGEST, Range, RANK, RTOL
 from .._quoting import shown
 
 
@@ -61,7 +61,7 @@ class Analyze(NamedTuple):
     """Options of `analyze`."""
 
     method: Method = Method.qr
-    tolerance: float = 1e-9
+    tolerance: float = RANK.usual
     time: float = 0.0
     assemble: bool = False
     subsets: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Analyze(NamedTuple):
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
-        _check_share(self.tolerance)
+        _check_number("--tolerance", self.tolerance, RANK)
         for subset in self.subsets:
             names_of(subset)
 
@@ -83,13 +83,13 @@ class Flexibility(NamedTuple):
     reactions: tuple[str, ...] = ()
     elastic: tuple[str, ...] = ()
     subsets: tuple[str, ...] = ()
-    tolerance: float = 0.005
+    tolerance: float = AGREEMENT.usual
     plot: Path | None = None
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         _check_picture(self.plot)
-        _check_share(self.tolerance)
+        _check_number("--tolerance", self.tolerance, AGREEMENT)
         for subset in self.subsets:
             self.names_of(subset)
 
@@ -106,7 +106,11 @@ class Holonomy(NamedTuple):
     assemble: bool = False
     samples: int = 8
     spread: float = 0.05
-    tolerance: float = 1e-9
+    tolerance: float = RANK.usual
+
+    def check(self) -> None:
+        """**Raises:** `ModelError`."""
+        _check_number("--tolerance", self.tolerance, RANK)
 
 
 class Lint(NamedTuple):
@@ -146,8 +150,8 @@ class Simulate(NamedTuple):
 
     end: float
     every: float | None = None
-    rtol: float = 1e-8
-    atol: float = 1e-10
+    rtol: float = RTOL.usual
+    atol: float = ATOL.usual
     formulation: str | None = None
     drop: tuple[str, ...] = ()
     out: Path | None = None
@@ -163,9 +167,8 @@ class Simulate(NamedTuple):
                 f"{', '.join(FORMULATIONS)}."
             )
         check_duration(self.time, self.end, self.every)
-        for option, value in (("--rtol", self.rtol), ("--atol", self.atol)):
-            if not (math.isfinite(value) and value > 0):
-                raise ModelError(f"{option} must be greater than zero, got {value:g}.")
+        _check_number("--rtol", self.rtol, RTOL)
+        _check_number("--atol", self.atol, ATOL)
         if self.out is not None:
             check_folder(self.out)
 
@@ -201,13 +204,10 @@ class Sweep(NamedTuple):
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         for word in ("processes", "devices", "chunk", "random"):
-            number = getattr(self, word)
-            if number is not None and number < 1:
-                raise ModelError(f"--{word} must be at least 1, got {number}.")
+            _check_number(f"--{word}", getattr(self, word), Range(least=1))
         if self.random is None and self.seed is not None:
             raise ModelError("--seed belongs to --random; leave it out, or add --random N.")
-        if self.seed is not None and self.seed < 0:
-            raise ModelError(f"--seed must be at least 0, got {self.seed}.")
+        _check_number("--seed", self.seed, Range(least=0))
         self.axes()
 
     def axes(self) -> list[tuple[str, float, float, int]]:
@@ -260,8 +260,7 @@ class Report(NamedTuple):
         check_folder(self.out)
         if self.every is not None and self.frames is not None:
             raise ModelError("give --every or --frames, not both.")
-        if self.frames is not None and self.frames < 2:
-            raise ModelError(f"--frames must be at least 2, got {self.frames}.")
+        _check_number("--frames", self.frames, Range(least=2))
         if self.trajectory is not None:
             if self.end is not None or self.every is not None or self.assemble:
                 raise ModelError(
@@ -301,13 +300,14 @@ def check_duration(start: float, end: float, every: float | None) -> None:
             f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
             f"with a start at {start:g}."
         )
-    if every is not None and not (math.isfinite(every) and every > 0):
-        raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
+    _check_number("--every", every, Range(above=0, advice="it is in s"))
 
 
-def _check_share(tolerance: float) -> None:
-    if not (math.isfinite(tolerance) and 0 < tolerance < 1):
-        raise ModelError(f"--tolerance must lie between 0 and 1, got {tolerance:g}.")
+def _check_number(option: str, value: float | int | None, bounds: Range) -> None:
+    """**Raises:** `ModelError` for a number that is out of its range; None is a left-out option."""
+    said = None if value is None else bounds.refusal(value, option)
+    if said is not None:
+        raise ModelError(said)
 
 
 def _check_picture(plot: Path | None) -> None:
