@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ._custom_types import Numbers
-from ._limits import LARGEST as LARGEST, Range, SMALLEST as SMALLEST
+from ._limits import LARGEST as LARGEST, NumberRange, SMALLEST as SMALLEST
 from ._quoting import listed as listed, PATH as PATH, shortened as shortened, shown as shown
 
 
@@ -275,7 +275,7 @@ def positive_numbers(
 
 def positive(value: Numbers, what: str) -> Float[Array, ""]:
     """A number greater than zero."""
-    array = _in_range(value, what, Range(above=0))
+    array = _in_range(value, what, NumberRange(above=0))
     known = concrete(array)
     if known is not None and known < SMALLEST:
         raise ValueError(_too_small(what, f"{known.item():g}"))
@@ -284,10 +284,10 @@ def positive(value: Numbers, what: str) -> Float[Array, ""]:
 
 def not_negative(value: Numbers, what: str) -> Float[Array, ""]:
     """A number of at least zero."""
-    return _in_range(value, what, Range(least=0))
+    return _in_range(value, what, NumberRange(least=0))
 
 
-def _in_range(value: Numbers, what: str, bounds: Range) -> Float[Array, ""]:
+def _in_range(value: Numbers, what: str, bounds: NumberRange) -> Float[Array, ""]:
     array = real(value, (), what)
     known = concrete(array)
     said = None if known is None else bounds.refusal(float(known), what)

@@ -7,7 +7,7 @@ import sys
 from typing import NamedTuple
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """The admissible values of a number: at least `least` or greater than `above`, at most `most`
     or less than `below`. `advice`: the usual fix; `usual`: the default."""
 
@@ -69,7 +69,7 @@ LARGEST_PRECISION = 0.05
 # many are at the start, is judged by atol alone: with none its error would be divided by zero, and
 # every step rejected. Pivots carry rounding, so that with a smaller tolerance every rank would be
 # full; with all of the first pivot every rank would be zero.
-RTOL = Range(least=0, below=1, usual=1e-8)
-ATOL = Range(above=0, usual=1e-10)
-RANK = Range(least=sys.float_info.epsilon, below=1, usual=1e-9)
-AGREEMENT = Range(above=0, below=1, usual=0.005)
+RTOL = NumberRange(least=0, below=1, usual=1e-8)
+ATOL = NumberRange(above=0, usual=1e-10)
+RANK = NumberRange(least=sys.float_info.epsilon, below=1, usual=1e-9)
+AGREEMENT = NumberRange(above=0, below=1, usual=0.005)

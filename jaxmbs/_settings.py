@@ -26,7 +26,7 @@ from ._checks import (
     number,
     shown,
 )
-from ._limits import ATOL, Range, RTOL
+from ._limits import ATOL, NumberRange, RTOL
 
 
 _T = TypeVar("_T")
@@ -41,8 +41,10 @@ LEAST_TOLERANCE = 100 * float(np.finfo(np.float64).eps)
 _LARGEST_COUNT = 2**31 - 1
 
 
-def between(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> Float[Array, ""]:
-    """One finite number in a `Range`, or in that of these limits.
+def between(
+    value: Any, what: str, bounds: NumberRange | None = None, **limits: Any
+) -> Float[Array, ""]:
+    """One finite number in a `NumberRange`, or in that of these limits.
 
     **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of the range,
     both naming `what`.
@@ -51,9 +53,9 @@ def between(value: Any, what: str, bounds: Range | None = None, **limits: Any) -
     return as_array(value)
 
 
-def check_range(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> None:
+def check_range(value: Any, what: str, bounds: NumberRange | None = None, **limits: Any) -> None:
     """`between`, for its refusals alone."""
-    bounds = Range(**limits) if bounds is None else bounds
+    bounds = NumberRange(**limits) if bounds is None else bounds
     check_numbers(value, (), what, bounds.fix)
     known = concrete(value)
     said = None if known is None else bounds.refusal(_float(known), what)
@@ -69,7 +71,7 @@ def _float(known: np.ndarray) -> float:
         return float("inf")
 
 
-def known_number(value: Any, what: str, bounds: Range | None = None, **limits: Any) -> float:
+def known_number(value: Any, what: str, bounds: NumberRange | None = None, **limits: Any) -> float:
     """`between` for a number that a program is built with: it must not be traced.
 
     **Raises:** as `between`, and `TypeError` for a traced value.

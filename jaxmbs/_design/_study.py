@@ -18,7 +18,7 @@ from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._projection import errors, project_velocity
 from .._dynamics._trajectory import MOST_STATES
-from .._errors import ModelError
+from .._errors import AbstractError, ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._kinematics import assemble
 from .._loading import late
@@ -42,7 +42,7 @@ else:
     dfx = late("diffrax")
 
 
-class DesignError(ValueError):
+class DesignError(AbstractError, ValueError):
     """A derivative or a study that does not exist: one sentence that names what it breaks and the
     ways out."""
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
+from .._errors import AbstractError, AnalysisError
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._kinematics import (
@@ -159,7 +160,7 @@ class Kinematics(eqx.Module):
         return "\n".join(lines)
 
 
-class KinematicsError(RuntimeError):
+class KinematicsError(AbstractError, RuntimeError):
     """A motion that ended too early. `kinematics`: everything computed until then."""
 
     kinematics: Kinematics
@@ -696,7 +697,7 @@ def inverse_dynamics(
     **Returns:** a `Trajectory` without steps of an integrator; its errors are those of
     `Trajectory`, rows as they are, its passages those of `kinematics`.
 
-    **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
+    **Raises:** as `kinematics`; `AnalysisError` if the multipliers cannot be found.
     """
     chosen = chosen_formulation(formulation, system.structure)
     check_compliances(chosen, system.structure)
@@ -716,7 +717,7 @@ def inverse_dynamics(
     trajectory = _with_actuator_limits(trajectory)
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):
-        raise RuntimeError(RESULTS[trajectory.result])
+        raise AnalysisError(RESULTS[trajectory.result])
     return trajectory
 
 

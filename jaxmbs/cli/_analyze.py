@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._checks import as_numpy
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
 from .._solvability import (
     AbstractCriterion,
@@ -35,7 +35,7 @@ from .._solvability import (
 )
 from .._system import Model, MultibodySystem
 from ._given_state import check_time, configuration_at
-from ._output import AnalysisFailed, make_console
+from ._output import make_console
 from ._requests import Analyze as Request, Method, names_of
 
 
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request) -> Answer:
     """Compute everything that is requested.
 
-    **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
+    **Raises:** `ModelError` for bad input, `AnalysisError` when it does not close.
     """
     criterion = _criterion(request)
     system = model.system()
@@ -76,7 +76,7 @@ def answer(model: Model, request: Request) -> Answer:
     q = configuration_at(system, request)
     v, t = system.initial_v, request.time
     if not bool(np.all(np.isfinite(np.asarray(system.constraint_matrix(q, v, t))))):
-        raise AnalysisFailed(
+        raise AnalysisError(
             "the constraint matrix is not finite at this configuration; a distance of length "
             "zero or a rolling disk that lies flat has no derivative."
         )

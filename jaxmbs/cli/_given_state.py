@@ -12,11 +12,10 @@ from .._dynamics import consistent_state, Kinematics, Trajectory
 from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage
 from .._dynamics._trajectory import saved_times
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._programs import Compiling, program
 from .._system import LARGEST, Model, MultibodySystem
-from ._output import AnalysisFailed
 from ._requests import Analyze, Analyze as Request
 
 
@@ -51,10 +50,7 @@ def configuration_at(system: MultibodySystem, request: Request):
     """The reference configuration, or the assembled one."""
     q, t = system.reference_q, request.time
     if request.assemble:
-        try:
-            return assemble(system, q, t).q
-        except RuntimeError as error:
-            raise AnalysisFailed(str(error)) from None
+        return assemble(system, q, t).q
     residual = _scaled_residual(system, q, as_array(t))
     if bool(is_closed(residual, system.precision)):
         return q
@@ -76,7 +72,7 @@ def initial_state(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """The state of the model file, or the nearest one that the constraints allow.
 
-    **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
+    **Raises:** `ModelError` for one that they do not allow, `AnalysisError` if none is found.
     """
     q = configuration_at(system, Analyze(time=start, assemble=assemble))
     v = system.initial_v
@@ -84,7 +80,7 @@ def initial_state(
         try:
             return consistent_state(system, q, v, start)
         except ValueError as error:
-            raise AnalysisFailed(str(error)) from None
+            raise AnalysisError(str(error)) from None
     try:
         check_state(system, q, v, as_array(start))
     except ValueError as error:

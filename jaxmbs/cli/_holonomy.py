@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request) -> Answer:
     """Analyse the reference configuration, which must be closed.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` if it cannot be assembled.
+    **Raises:** `ModelError` for bad input; `AnalysisError` if it cannot be assembled.
     """
     check_time(model, request.time)
     system = model.system()

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from .._dynamics import kinematics, KinematicsError
 from .._dynamics._passages import Passage, passed_lines
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._system import Model
 from ..io._trajectory import body_motions, BodyMotion
 from ._given_state import check_out, configuration_at, coordinates_of, save, singular, times_of
-from ._output import AnalysisFailed, make_console
+from ._output import make_console
 from ._requests import Analyze, Kinematics as Request
 
 
@@ -35,7 +35,7 @@ def answer(model: Model, request: Request) -> Answer:
     """Follow the drivers, and write the motion where it is wanted.
 
     **Raises:** `ModelError` for bad input, a mobility that no driver moves among it;
-    `AnalysisFailed` where the mechanism cannot follow its drivers; the motion until then is
+    `AnalysisError` where the mechanism cannot follow its drivers; the motion until then is
     written all the same.
     """
     out = request.out
@@ -50,7 +50,7 @@ def answer(model: Model, request: Request) -> Answer:
         raise ModelError(str(error)) from None
     except KinematicsError as error:
         kept = save(error.kinematics, out)
-        raise AnalysisFailed(f"{error}{kept}") from None
+        raise AnalysisError(f"{error}{kept}") from None
     save(found, out)
     arrays = (np.asarray(x) for x in (found.q, found.v, found.acceleration))
     bodies = body_motions(found.system.structure, *arrays)

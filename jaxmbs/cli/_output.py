@@ -9,12 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from ._interrupt import STATUS, stop, Stopped
-
-
-class AnalysisFailed(RuntimeError):
-    """The input is sound, and the analysis did not succeed: exit status 1."""
 
 
 @contextmanager
@@ -32,7 +28,7 @@ def refusing() -> Iterator[None]:
     except ModelError as error:
         print(f"jaxmbs: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except AnalysisFailed as error:
+    except AnalysisError as error:
         print(f"jaxmbs: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 

@@ -14,7 +14,7 @@ from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._solution import RESULTS
 from .._system import Model, MultibodySystem
 from ._given_state import check_time, initial_state
-from ._output import AnalysisFailed, make_console
+from ._output import make_console
 from ._requests import Ranges as Request, Simulate
 
 
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request) -> Answer:
     """Ranges at the reference configuration, or at the saved states of a motion from it.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
+    **Raises:** `ModelError` for bad input; `AnalysisError` if it does not close, or the motion or
     a linear program has no solution.
     """
     system = model.system()
@@ -58,8 +58,6 @@ def answer(model: Model, request: Request) -> Answer:
         raise
     except ValueError as error:
         raise ModelError(str(error)) from None
-    except RuntimeError as error:
-        raise AnalysisFailed(str(error)) from None
     return Answer(model, found, said)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import elastic_formulation
 from .._ranges import AbstractBound
 from .._system import Model, MultibodySystem
@@ -19,7 +19,7 @@ from ..report._contents import check_bounds, contents_of, prepare_contents
 from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from ._given_state import check_time, initial_state, times_of
-from ._output import AnalysisFailed, make_console
+from ._output import make_console
 from ._requests import Report as Request
 
 
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 def answer(model: Model, request: Request, source: Path | None) -> Answer:
     """Compute what is shown, and write it. `source`: the model's file.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
+    **Raises:** `ModelError` for bad input; `AnalysisError` when the run fails; the results until
     then are written nevertheless.
     """
     check_path(request.out)
@@ -53,7 +53,7 @@ def answer(model: Model, request: Request, source: Path | None) -> Answer:
         raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
     if failed:
         kept = f"What was computed until then is in {str(request.out)!r}."
-        raise AnalysisFailed(f"{failed} {kept}")
+        raise AnalysisError(f"{failed} {kept}")
     return Answer(model, written)
 
 
@@ -82,10 +82,7 @@ def _trajectory(
     if request.end is None:
         check_time(model, start)
         q, v = initial_state(system, start, request.assemble)
-        try:
-            return still(system, q, v, start)
-        except RuntimeError as error:
-            raise AnalysisFailed(str(error)) from None
+        return still(system, q, v, start)
     grid = times_of(model, start, request.end, request.every)
     if request.every is None:
         grid = np.linspace(start, request.end, request.frames or SAVED)

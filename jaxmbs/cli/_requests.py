@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .._errors import ModelError
 from .._files import check_folder
-from .._limits import AGREEMENT, ATOL, LARGEST, Range, RANK, RTOL
+from .._limits import AGREEMENT, ATOL, LARGEST, NumberRange, RANK, RTOL
 from .._quoting import shown
 
 
@@ -204,10 +204,10 @@ class Sweep(NamedTuple):
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         for word in ("processes", "devices", "chunk", "random"):
-            _check_number(f"--{word}", getattr(self, word), Range(least=1))
+            _check_number(f"--{word}", getattr(self, word), NumberRange(least=1))
         if self.random is None and self.seed is not None:
             raise ModelError("--seed belongs to --random; leave it out, or add --random N.")
-        _check_number("--seed", self.seed, Range(least=0))
+        _check_number("--seed", self.seed, NumberRange(least=0))
         self.axes()
 
     def axes(self) -> list[tuple[str, float, float, int]]:
@@ -260,7 +260,7 @@ class Report(NamedTuple):
         check_folder(self.out)
         if self.every is not None and self.frames is not None:
             raise ModelError("give --every or --frames, not both.")
-        _check_number("--frames", self.frames, Range(least=2))
+        _check_number("--frames", self.frames, NumberRange(least=2))
         if self.trajectory is not None:
             if self.end is not None or self.every is not None or self.assemble:
                 raise ModelError(
@@ -300,10 +300,10 @@ def check_duration(start: float, end: float, every: float | None) -> None:
             f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
             f"with a start at {start:g}."
         )
-    _check_number("--every", every, Range(above=0, advice="it is in s"))
+    _check_number("--every", every, NumberRange(above=0, advice="it is in s"))
 
 
-def _check_number(option: str, value: float | int | None, bounds: Range) -> None:
+def _check_number(option: str, value: float | int | None, bounds: NumberRange) -> None:
     """**Raises:** `ModelError` for a number that is out of its range; None is a left-out option."""
     said = None if value is None else bounds.refusal(value, option)
     if said is not None:

@@ -24,7 +24,7 @@ from .._dynamics import (
     Trajectory,
 )
 from .._dynamics._passages import passed_lines
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
@@ -52,7 +52,7 @@ from ._given_state import (
     singular,
     times_of,
 )
-from ._output import AnalysisFailed, make_console
+from ._output import make_console
 from ._requests import Simulate as Request
 
 
@@ -100,7 +100,7 @@ class Interrupted(KeyboardInterrupt):
 def answer(model: Model, request: Request) -> Answer:
     """Simulate, and write the trajectory where it is wanted.
 
-    **Raises:** `ModelError` for bad input, `AnalysisFailed` when the run fails; what was computed
+    **Raises:** `ModelError` for bad input, `AnalysisError` when the run fails; what was computed
     until then is written all the same. `Interrupted` after Ctrl-C.
     """
     system = model.system()
@@ -156,7 +156,7 @@ def answer(model: Model, request: Request) -> Answer:
         raise Interrupted(model, error.trajectory) from None
     except SimulationError as error:
         kept = save(error.trajectory, request.out)
-        raise AnalysisFailed(f"{error}{kept}") from None
+        raise AnalysisError(f"{error}{kept}") from None
     save(trajectory, request.out)
     last = trajectory.at(slice(-1, None))
     return Answer(

@@ -11,7 +11,7 @@ from .._dynamics import consistent_state, simulate, Statistics, Trajectory
 from .._dynamics._friction import solve_with_friction
 from .._dynamics._initial import check_state
 from .._dynamics._projection import errors
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -119,7 +119,7 @@ def still(
     """One state as a trajectory: its accelerations and multipliers, friction included, with the
     compliances that there are.
 
-    **Raises:** `ValueError` for a state that the constraints do not allow, `RuntimeError` where
+    **Raises:** `ValueError` for a state that the constraints do not allow, `AnalysisError` where
     accelerations or multipliers cannot be found.
     """
     if assemble:
@@ -129,7 +129,7 @@ def still(
     formulation = elastic_formulation(system.structure)
     found, position, velocity = _loads(system, formulation, q, v, now)
     if failure := RESULTS[found.result]:
-        raise RuntimeError(failure)
+        raise AnalysisError(failure)
     none = known_array(np.asarray(0))
     return Trajectory(
         picked(now, None),
