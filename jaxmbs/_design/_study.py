@@ -114,7 +114,7 @@ class AtState(AbstractRun):
         found = project_velocity(system, q, v, t)
         v = found.v
         formulation = chosen_formulation(self.formulation, system.structure)
-        loads = solve_with_friction(system, formulation, q, v, t)
+        loads = solve_with_friction(system, q, v, t, formulation=formulation)
         position, velocity = errors(system, q, v, t)
         result = RESULTS.where(found.met, loads.result, RESULTS.assembly_did_not_close)
         none = jnp.asarray(0)

@@ -749,7 +749,9 @@ def _loads(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> _Loads:
-    return _Loads(solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t))
+    return _Loads(
+        solve_with_friction(system, q, v, t, formulation=formulation), *errors(system, q, v, t)
+    )
 
 
 @program

@@ -185,7 +185,7 @@ def _solved(
     met: float,
 ) -> tuple[Accelerations, Bool[Array, " rows"]]:
     """The solution, with the rows that the accelerations do not satisfy."""
-    found = solve_with_friction(system, formulation, q, v, t)
+    found = solve_with_friction(system, q, v, t, formulation=formulation)
     equations = system.equations(q, v, t)
     return found, contradicting_rows(system, equations, found.acceleration, met)
 

@@ -146,7 +146,7 @@ def _evaluate(
         # One decomposition at a time (see `AbstractCriterion.measure`).
         place, _ = lax.optimization_barrier((q, report.reaction_measure))
         masked = _masked(system, mask, fit)
-        loads = solve_with_friction(masked, ElasticResolution(), place, v, t)
+        loads = solve_with_friction(masked, place, v, t, formulation=ElasticResolution())
         force, torque = maps.of(loads.multipliers, places.layout)
         return _Numbers(
             loads.result,

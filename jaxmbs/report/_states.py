@@ -159,4 +159,4 @@ def _loads(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
-    return solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t)
+    return solve_with_friction(system, q, v, t, formulation=formulation), *errors(system, q, v, t)
