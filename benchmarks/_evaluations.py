@@ -14,7 +14,9 @@ def evaluations(system: jm.MultibodySystem, q: Any, v: Any, count: int) -> Any:
 
     def turn(_: Any, state: Any) -> Any:
         q, v = state
-        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+        found = jm.runs.solve_with_friction(
+            system, q, v, 0.0, formulation=jm.formulations.MinimumNorm()
+        )
         return q + 1e-9 * v, v + 1e-9 * found.acceleration
 
     return lax.fori_loop(0, count, turn, (q, v))

@@ -64,7 +64,9 @@ def many(system: Any, q: Any, v: Any) -> Any:
     """Evaluations one after another, each from what the last one gave."""
 
     def turn(_: Any, v: Any) -> Any:
-        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.3)
+        found = jm.runs.solve_with_friction(
+            system, q, v, 0.3, formulation=jm.formulations.MinimumNorm()
+        )
         return v + 1e-9 * (found.acceleration + jnp.sum(found.multipliers))
 
     return lax.fori_loop(0, CALLS, turn, v)

@@ -44,7 +44,9 @@ def multipliers(formulation, trajectory):
     """Multipliers (n, rows) of a formulation at every state of the motion."""
 
     def one(state):
-        return jm.runs.solve_with_friction(trajectory.system, formulation, *state).multipliers
+        return jm.runs.solve_with_friction(
+            trajectory.system, *state, formulation=formulation
+        ).multipliers
 
     return jax.lax.map(one, (trajectory.q, trajectory.v, trajectory.times))
 

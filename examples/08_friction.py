@@ -72,7 +72,9 @@ state = rubbing.q[15], rubbing.v[15], rubbing.times[15]
 def accelerations(systems, formulation):
     """Angular acceleration of the first crank (rad/s^2) in that state, system by system."""
     return jax.lax.map(
-        lambda system: jm.runs.solve_with_friction(system, formulation, *state).acceleration[2],
+        lambda system: jm.runs.solve_with_friction(
+            system, *state, formulation=formulation
+        ).acceleration[2],
         systems,
     )
 

@@ -50,7 +50,7 @@ v = -pulled * q / longest  # the load is pulled in, and does not swing yet
 times = np.linspace(0.0, 8.0, 241)
 
 print("no rope:", jm.formulations.undetermined_accelerations(crane({}), q, v))
-fall = jm.runs.solve_with_friction(crane({"rope": rope}), None, q, v, 0.0)
+fall = jm.runs.solve_with_friction(crane({"rope": rope}), q, v, 0.0)
 print("rope alone: dv/dt =", np.asarray(fall.acceleration).round(6))
 system = crane({"rope": rope, "winch": drum})
 print("with winch:", jm.formulations.undetermined_accelerations(system, q, v))

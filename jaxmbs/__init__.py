@@ -51,6 +51,9 @@ if _TYPE_CHECKING:
         simulate as simulate,
         SimulationError as SimulationError,
     )
+    from ._errors import (
+        AbstractError as AbstractError,
+    )
     from ._formulations import (
         compare as compare,
     )
@@ -136,6 +139,7 @@ else:
             "simulate",
             "SimulationError",
         ),
+        "_errors": ("AbstractError",),
         "_formulations": ("compare",),
         "_holonomy": ("holonomy",),
         "_kinematics": ("assemble",),

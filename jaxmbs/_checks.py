@@ -5,8 +5,7 @@ their shapes are always checked.
 """
 
 import functools
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -16,18 +15,25 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ._custom_types import Numbers
-from ._limits import LARGEST as LARGEST, SMALLEST as SMALLEST
+from ._limits import LARGEST as LARGEST, NumberRange, SMALLEST as SMALLEST
 from ._quoting import listed as listed, PATH as PATH, shortened as shortened, shown as shown
 
 
 _Tree = TypeVar("_Tree")
 
+# No array that is asked for has as many axes.
+_DEEPEST = 8
 
-def concrete(value: Numbers) -> np.ndarray | None:
-    """The numbers of `value`, or None while they are being traced."""
+
+def concrete(value: Any) -> np.ndarray | None:
+    """The numbers of `value`, or None while one of them is being traced (or there are none). A
+    check of what a user gave: its JAX array is traced inside of a transformation."""
     if isinstance(value, Tracer):
         return None
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def as_array(value: Any) -> Float[Array, "..."]:
@@ -99,41 +105,68 @@ def picked(array: Any, index: Any) -> Any:
 def shape_of(value: Any) -> tuple[int, ...]:
     """Shape of a number, array or nested lists of numbers; () for a value that is not an array,
     which `real` then refuses with a message."""
+    known = concrete(value)
     try:
-        return as_array(value).shape
+        return (jnp.asarray(value) if known is None else known).shape
     except (TypeError, ValueError, OverflowError):
         return ()
 
 
-def real(value: Numbers, shape: tuple[int, ...], what: str) -> Float[Array, "..."]:
+def check_numbers(value: Any, shape: tuple[int | None, ...], what: str, fix: str = "") -> None:
+    """Refuse what is not made of real numbers, or has another shape (None: any size). `fix`: end of
+    the sentence.
+
+    **Raises:** `TypeError` for a value that is not a number, `ValueError` for another shape.
+    """
+    size = f"{shape[0]} " if shape and shape[0] is not None else ""
+    wanted = ("a number", f"a vector of {size}numbers", f"an array of shape {list(shape)}")
+    expected = wanted[min(len(shape), 2)]
+    # A text, a boolean and None could be converted too, and mean something else.
+    if not holds_numbers(value):
+        wrong = (own for own in _entries(value, what) if not holds_numbers(own[1]))
+        place, entry = next(wrong, (what, value))
+        expected = expected if place == what else "a number"
+        fix = _axis_in_numbers(value, shape) + fix
+        raise TypeError(f"{place} must be {expected}, got {shown(entry)}{fix}.")
+    found = shape_of(value)
+    ragged = not found and isinstance(value, list | tuple)
+    same = len(found) == len(shape) and all(map(lambda n, k: k in (None, n), found, shape))
+    if ragged or not same:
+        got = f"shape {list(found)}" if found and concrete(value) is None else shown(_plain(value))
+        raise ValueError(f"{what} must be {expected}, got {got}{fix}.")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers as a message quotes them."""
+    return value if isinstance(value, list | tuple) else np.asarray(value).tolist()
+
+
+def floats(value: Any, what: str) -> Float[Array, "..."]:
+    """`as_array` of numbers.
+
+    **Raises:** `ValueError` for whole numbers that no floating-point number holds.
+    """
+    try:
+        return as_array(value)
+    except OverflowError:
+        raise ValueError(_too_large(what, "a whole number beyond them")) from None
+
+
+def real(value: Numbers, shape: tuple[int | None, ...], what: str) -> Float[Array, "..."]:
     """`value` as a floating-point array of exactly `shape`, finite and of a size that double
     precision carries through products where it is known.
 
-    **Raises:** `ValueError` that names `what`, what was received and what was expected.
+    **Raises:** as `check_numbers`, and `ValueError` for the size.
     """
-    expected = "a number" if shape == () else f"an array of shape {list(shape)}"
-    if shape and len(shape) == 1:
-        expected = f"a vector of {shape[0]} numbers"
-    try:
-        # A text, a boolean and None could be converted too, and mean something else.
-        if not _are_real_numbers(value):
-            raise TypeError
-        array = as_array(value)
-    except OverflowError:
-        raise ValueError(_too_large(what, "a whole number beyond them")) from None
-    except (TypeError, ValueError):
-        advice = _axis_in_numbers(value, shape)
-        raise ValueError(f"{what} must be {expected}, got {shown(value)}{advice}.") from None
+    check_numbers(value, shape, what)
+    array = floats(value, what)
     known = concrete(array)
-    if array.shape != shape:
-        got = f"shape {list(array.shape)}" if known is None else shown(known.tolist())
-        raise ValueError(f"{what} must be {expected}, got {got}.")
     if known is not None:
-        _check_sizes(known, what)
+        check_sizes(known, what)
     return array
 
 
-def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
+def _axis_in_numbers(value: Any, shape: tuple[int | None, ...]) -> str:
     """Advice to write numbers in place of the name of a world axis ("z", "-x")."""
     if not isinstance(value, str) or shape not in ((2,), (3,)):
         return ""
@@ -144,23 +177,36 @@ def _axis_in_numbers(value: Any, shape: tuple[int, ...]) -> str:
     return f"; write {[sign if own == letter else 0.0 for own in letters]}"
 
 
-def _are_real_numbers(value: Any, depth: int = 0) -> bool:
-    """Is it a real number, an array of them, or lists of these?"""
-    if isinstance(value, list | tuple):
-        # Nothing that is asked for has as many axes.
-        return depth < 8 and all(_are_real_numbers(x, depth + 1) for x in value)
+def holds_numbers(value: Any, depth: int = 0) -> bool:
+    """Is this a real number, an array of them, or lists of these? Texts, None, booleans, complex
+    numbers and objects are not."""
     # Whole numbers of any length, which arrays of whole numbers do not hold.
-    if type(value) is int:
+    if type(value) in (int, float):
         return True
+    if isinstance(value, list | tuple):
+        return depth < _DEEPEST and all(holds_numbers(x, depth + 1) for x in value)
     dtype = value.dtype if isinstance(value, jax.Array) else np.asarray(value).dtype
     return jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
 
 
-def _check_sizes(known: np.ndarray, what: str) -> None:
-    if not np.all(np.isfinite(known)):
-        raise ValueError(f"{what} must be finite, got {shown(known.tolist())}.")
-    if np.max(np.abs(known), initial=0.0) > LARGEST:
-        raise ValueError(_too_large(what, shown(known.tolist())))
+def _entries(value: Any, what: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The entries of nested lists, each with its place in words."""
+    if not isinstance(value, list | tuple) or depth == _DEEPEST:
+        yield what, value
+        return
+    for k, entry in enumerate(value):
+        yield from _entries(entry, f"{what}, entry {k + 1}", depth + 1)
+
+
+def check_sizes(known: np.ndarray, what: str, largest: float = LARGEST) -> None:
+    """**Raises:** `ValueError` that names the first number that is not finite, or too large."""
+    if np.all(np.abs(known) <= largest):
+        return
+    # (NaN is not at most anything.)
+    place, entry = next(own for own in _entries(known.tolist(), what) if not abs(own[1]) <= largest)
+    if not np.isfinite(entry):
+        raise ValueError(f"{place} must be a finite number, got {entry:g}.")
+    raise ValueError(_too_large(place, f"{entry:g}"))
 
 
 def _too_large(what: str, got: str) -> str:
@@ -215,25 +261,22 @@ def positive_numbers(
     **Raises:** `ValueError`.
     """
     shape = shape_of(value)
-    wrong = len(shape) > 1 or (shape and count is not None and shape != (count,))
-    if wrong or not _are_real_numbers(value):
+    if len(shape) > 1 or (shape and count is not None and shape != (count,)):
         many = "" if count is None else f"{count} of them, "
         raise ValueError(
             f"{what} must be one number, or {many}one for each {each}, got {shown(value)}."
         )
     found = real(value, shape, what)
     known = concrete(found)
-    if known is not None and np.any(known <= 0):
-        raise ValueError(f"{what} must be greater than zero, got {known.tolist()}.")
+    for place, entry in () if known is None else _entries(known.tolist(), what):
+        positive(entry, place)
     return found
 
 
 def positive(value: Numbers, what: str) -> Float[Array, ""]:
     """A number greater than zero."""
-    array = real(value, (), what)
+    array = _in_range(value, what, NumberRange(above=0))
     known = concrete(array)
-    if known is not None and known <= 0:
-        raise ValueError(f"{what} must be greater than zero, got {known.item():g}.")
     if known is not None and known < SMALLEST:
         raise ValueError(_too_small(what, f"{known.item():g}"))
     return array
@@ -241,10 +284,15 @@ def positive(value: Numbers, what: str) -> Float[Array, ""]:
 
 def not_negative(value: Numbers, what: str) -> Float[Array, ""]:
     """A number of at least zero."""
+    return _in_range(value, what, NumberRange(least=0))
+
+
+def _in_range(value: Numbers, what: str, bounds: NumberRange) -> Float[Array, ""]:
     array = real(value, (), what)
     known = concrete(array)
-    if known is not None and known < 0:
-        raise ValueError(f"{what} must not be negative, got {known.item():g}.")
+    said = None if known is None else bounds.refusal(float(known), what)
+    if said is not None:
+        raise ValueError(said)
     return array
 
 
@@ -292,7 +340,8 @@ def name(value: str, what: str) -> str:
 def title(value: str, what: str) -> str:
     """A name that nothing refers to, so that it may hold whatever is printed."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{what} needs a name, got {shown(value)}.")
+        wrong = ValueError if isinstance(value, str) else TypeError
+        raise wrong(f"{what} needs a name, got {shown(value)}.")
     printed(value, "the name")
     return value
 
@@ -307,20 +356,23 @@ def printed(value: str, what: str) -> None:
         )
 
 
-def reference(value: str, what: str) -> str:
-    """The name of another part."""
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{what} must be a name, got {shown(value)}.")
+def one_of(value: Any, words: Iterable[str], what: str) -> str:
+    """One of these words."""
+    words = tuple(words)
+    if not isinstance(value, str) or value not in words:
+        *head, last = map(repr, words)
+        admitted = f"{', '.join(head)} or {last}" if head else last
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"{what} must be {admitted}, got {shown(value)}.")
     return value
 
 
 def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]:
     """The names of the bodies that a joint acts on, `count` different ones (None: any)."""
-    names = (value,) if isinstance(value, str) else _items(value)
-    wrong = len(names) == 0 if count is None else len(names) != count
-    if wrong or not all(isinstance(n, str) and n for n in names):
+    names = name_list(value, "bodies")
+    if (len(names) == 0 if count is None else len(names) != count) or not all(names):
         noun = {None: "at least one body", 1: "one body"}.get(count, f"{count} bodies")
-        raise ValueError(f"bodies must name {noun}, got {shown(list(names) if names else value)}.")
+        raise ValueError(f"bodies must name {noun}, got {shown(list(names))}.")
     if len(set(names)) != len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise ValueError(
@@ -330,90 +382,24 @@ def body_names(value: str | Sequence[str], count: int | None) -> tuple[str, ...]
     return names
 
 
-def _items(value: Any) -> tuple[Any, ...]:
-    """The items of a list; none for a value that is not iterable."""
-    return tuple(value) if isinstance(value, Iterable) else ()
-
-
 def name_list(value: Any, what: str) -> tuple[str, ...]:
     """Names; a text is one name, not its letters.
 
-    **Raises:** `ValueError` for anything else.
+    **Raises:** `TypeError` for anything else.
     """
-    names = (value,) if isinstance(value, str) else _items(value)
-    if not isinstance(value, Iterable) or not all(isinstance(x, str) for x in names):
-        raise ValueError(f"{what} must be a list of texts, got {shown(value)}.")
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{what} must be a list of names, got {shown(value)}.")
+    names = tuple(names)
+    for k, own in enumerate(names):
+        if not isinstance(own, str):
+            raise TypeError(f"{what}, entry {k + 1} must be a name, got {shown(own)}.")
     return names
-
-
-def table(value: Any, what: str, entries: str) -> dict[Any, Any]:
-    """A mapping from names.
-
-    **Raises:** `ValueError` for anything else.
-    """
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{what} must be a table of names and {entries}, got {shown(value)}.")
-    return dict(value)
 
 
 def numbers(value: Any, what: str) -> Float[Array, " n"]:
     """A vector of at least one number."""
-    shape = shape_of(value)
-    if len(shape) != 1 or shape[0] == 0:
-        raise ValueError(f"{what} must be a list of at least one number, got {shown(value)}.")
-    return real(value, shape, what)
-
-
-def parts(value: Any, kind: type, what: str) -> tuple[Any, ...]:
-    """A list of parts, all of one kind.
-
-    **Raises:** `TypeError` that names the one that is none.
-    """
-    noun = kind.__name__.removeprefix("Abstract").lower()
-    word = f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
-    if not isinstance(value, Iterable):
-        raise TypeError(f"{what} must be a list, each of its entries {word}; got {shown(value)}.")
-    items = tuple(value)
-    for k, item in enumerate(items):
-        if not isinstance(item, kind):
-            raise TypeError(f"{what}, entry {k + 1}, must be {word}, got {shown(item)}.")
-    return items
-
-
-def function(value: Any, what: str, arguments: str = "") -> Any:
-    """Something that can be called, with these arguments ("q, v, t"), where they are known.
-
-    **Raises:** `TypeError`.
-    """
-    if not callable(value):
-        raise TypeError(f"{what} must be a function, got {shown(value)}.")
-    if arguments:
-        takes_arguments(value, what, arguments)
-    return value
-
-
-def takes_arguments(value: Any, what: str, arguments: str) -> None:
-    """Refuse a function that cannot be called with these arguments, before it is traced.
-
-    **Raises:** `TypeError`.
-    """
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        # Functions that are not Python's have no signature.
-        return
-    try:
-        signature.bind(*arguments.split(", "))
-    except TypeError:
-        raise TypeError(
-            f"{what} must be a function of ({arguments}), got one of {signature}; give it these "
-            "arguments, in this order."
-        ) from None
-
-
-def optional_function(value: Any, what: str, arguments: str = "") -> Any:
-    """The same, or None.
-
-    **Raises:** `TypeError`.
-    """
-    return None if value is None else function(value, what, arguments)
+    array = real(value, (None,), what)
+    if not array.size:
+        raise ValueError(f"{what} must be a list of at least one number, got [].")
+    return array

@@ -1,11 +1,22 @@
-"""The error of models, and optional packages."""
+"""Errors of this package, and optional packages."""
 
 import importlib
 from types import ModuleType
 
 
-class ModelError(ValueError):
+class AbstractError(Exception):
+    """An error of this package's own: of a model or file (`io.ModelError`), of a design
+    (`design.DesignError`), of a computation (`results.AnalysisError`, `SimulationError`,
+    `KinematicsError`). A wrong argument raises Python's `TypeError` or `ValueError`."""
+
+
+class ModelError(AbstractError, ValueError):
     """A model that cannot be: one sentence that names the table, the entry and the fix."""
+
+
+class AnalysisError(AbstractError, RuntimeError):
+    """A computation without a result, for sound input: it does not converge, or constraints
+    contradict each other."""
 
 
 def optional(module: str, extra: str) -> ModuleType:

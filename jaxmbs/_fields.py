@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import _checks
+from . import _checks, _settings
 from ._custom_types import NumberList, Numbers, Scalar
 from ._limits import LARGEST_PRECISION
 
@@ -213,12 +213,12 @@ def part_name(noun: str) -> Callable[[str], str]:
 
 def reference(key: str, meaning: str) -> Callable[[str], str]:
     """The name of another part."""
-    return Field(key, "", meaning, str, "a name", _checks.reference, refers=True)
+    return Field(key, "", meaning, str, "a name", _settings.text, refers=True)
 
 
 def word(key: str, meaning: str, admits: str) -> Callable[[str], str]:
     """A text that is one of few."""
-    return Field(key, "", meaning, str, admits, _checks.reference)
+    return Field(key, "", meaning, str, admits, _settings.text)
 
 
 def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, ...]]:

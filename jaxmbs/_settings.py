@@ -4,9 +4,10 @@ Values that are being traced (differentiated, batched) are not known yet and pas
 shapes are always checked.
 """
 
+import inspect
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import jax
@@ -15,7 +16,17 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ._checks import as_array, number, shown, takes_arguments
+from ._checks import (
+    as_array,
+    check_numbers,
+    check_sizes,
+    concrete,
+    floats,
+    name_list,
+    number,
+    shown,
+)
+from ._limits import ATOL, NumberRange, RTOL
 
 
 _T = TypeVar("_T")
@@ -30,96 +41,44 @@ LEAST_TOLERANCE = 100 * float(np.finfo(np.float64).eps)
 _LARGEST_COUNT = 2**31 - 1
 
 
-def holds_numbers(value: Any) -> bool:
-    """Is this made of real numbers? Texts, None, booleans, complex numbers and objects are not."""
-    array = value if isinstance(value, jax.Array) else known_numbers(value)
-    if array is None:
-        try:
-            array = jnp.asarray(value)
-        except (TypeError, ValueError):
-            return False
-    return any(jnp.issubdtype(array.dtype, kind) for kind in (np.integer, np.floating))
-
-
-def known_numbers(value: Any) -> np.ndarray | None:
-    """The numbers of what a user gave, None where one of them is traced (or there are none). A
-    check of `value` itself: its JAX array is traced inside of a transformation."""
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _range_words(
-    least: float | int | None,
-    above: float | int | None,
-    most: float | int | None,
-    below: float | int | None,
-) -> str:
-    """Such as "at least 2 and less than 3"."""
-    parts = [
-        "" if least is None else f"at least {least:.6g}",
-        "" if above is None else f"greater than {'zero' if above == 0 else f'{above:.6g}'}",
-        "" if most is None else f"at most {most:.6g}",
-        "" if below is None else f"less than {below:.6g}",
-    ]
-    return " and ".join(part for part in parts if part)
-
-
-def between(value: Any, what: str, **limits: Any) -> Float[Array, ""]:
-    """One finite number in a range: at least `least` or greater than `above`, at most `most` or
-    less than `below`. `advice`: the usual fix.
+def between(
+    value: Any, what: str, bounds: NumberRange | None = None, **limits: Any
+) -> Float[Array, ""]:
+    """One finite number in a `NumberRange`, or in that of these limits.
 
     **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of the range,
     both naming `what`.
     """
-    check_range(value, what, **limits)
+    check_range(value, what, bounds, **limits)
     return as_array(value)
 
 
-def check_range(
-    value: Any,
-    what: str,
-    *,
-    least: float | int | None = None,
-    above: float | int | None = None,
-    most: float | int | None = None,
-    below: float | int | None = None,
-    advice: str = "",
-) -> None:
+def check_range(value: Any, what: str, bounds: NumberRange | None = None, **limits: Any) -> None:
     """`between`, for its refusals alone."""
-    words = _range_words(least, above, most, below)
-    fix = f"; {advice}" if advice else ""
-    expected = f"{what} must be a finite number{words and f', {words}'}"
-    if not holds_numbers(value):
-        raise TypeError(f"{expected}, got {shown(value)}{fix}.")
-    number = known_numbers(value)
-    shape = jnp.asarray(value).shape if number is None else number.shape
-    if shape != ():
-        raise ValueError(f"{expected}, got shape {list(shape)}{fix}.")
-    if number is None:
-        return
-    known = float(number)
-    if not np.isfinite(known):
-        raise ValueError(f"{expected}, got {known:g}{fix}.")
-    inside = (
-        (least is None or known >= least)
-        and (above is None or known > above)
-        and (most is None or known <= most)
-        and (below is None or known < below)
-    )
-    if not inside:
-        raise ValueError(f"{what} must be {words}, got {known:.6g}{fix}.")
+    bounds = NumberRange(**limits) if bounds is None else bounds
+    check_numbers(value, (), what, bounds.fix)
+    known = concrete(value)
+    said = None if known is None else bounds.refusal(_float(known), what)
+    if said is not None:
+        raise ValueError(said)
 
 
-def known_number(value: Any, what: str, **limits: Any) -> float:
+def _float(known: np.ndarray) -> float:
+    """Infinite for a whole number that no floating-point number holds."""
+    try:
+        return float(known)
+    except OverflowError:
+        return float("inf")
+
+
+def known_number(value: Any, what: str, bounds: NumberRange | None = None, **limits: Any) -> float:
     """`between` for a number that a program is built with: it must not be traced.
 
     **Raises:** as `between`, and `TypeError` for a traced value.
     """
     if isinstance(value, Tracer):
         raise TypeError(f"{what} must be known while tracing; give a number, not a traced value.")
-    check_range(value, what, **limits)
+    check_range(value, what, bounds, **limits)
     return float(np.asarray(value))
 
 
@@ -195,16 +154,18 @@ def instance(value: Any, kind: type[_T], what: str, such_as: str) -> _T:
 def instances(values: Any, kind: type[_T], what: str, such_as: str) -> tuple[_T, ...]:
     """Several objects of a class, in a list or tuple.
 
-    **Raises:** as `instance`.
+    **Raises:** as `instance`, by the number of the entry.
     """
-    if isinstance(values, str | kind) or not isinstance(values, Sequence):
-        raise TypeError(f"{what} must be a list such as [{such_as}], got {shown(values)}.")
-    return tuple(instance(x, kind, f"each of {what}", such_as) for x in values)
+    if isinstance(values, str | Mapping | kind) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"{what} must be a list, each of its entries {such_as}; got {shown(values)}."
+        )
+    return tuple(instance(x, kind, f"{what}, entry {k + 1}", such_as) for k, x in enumerate(values))
 
 
-def function(value: Any, what: str, such_as: str, arguments: str = "") -> Any:
+def function(value: Any, what: str, such_as: str = "a function", arguments: str = "") -> Any:
     """Something to be called, with these arguments ("q, v, t"), where they are known; a class is
-    none, as it would make an object of its argument.
+    not, as it would make an object of its argument.
 
     **Raises:** `TypeError`.
     """
@@ -213,6 +174,42 @@ def function(value: Any, what: str, such_as: str, arguments: str = "") -> Any:
     if arguments:
         takes_arguments(value, what, arguments)
     return value
+
+
+def takes_arguments(value: Any, what: str, arguments: str) -> None:
+    """Refuse a function that cannot be called with these arguments, before it is traced.
+
+    **Raises:** `TypeError`.
+    """
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        # Functions that are not Python's have no signature.
+        return
+    try:
+        signature.bind(*arguments.split(", "))
+    except TypeError:
+        raise TypeError(
+            f"{what} must be a function of ({arguments}), got one of {signature}; give it these "
+            "arguments, in this order."
+        ) from None
+
+
+def optional_function(value: Any, what: str, arguments: str = "") -> Any:
+    """The same, or None.
+
+    **Raises:** `TypeError`.
+    """
+    return None if value is None else function(value, what, arguments=arguments)
+
+
+def parts(values: Any, kind: type[_T], what: str) -> tuple[_T, ...]:
+    """Several parts of one kind.
+
+    **Raises:** as `instances`.
+    """
+    noun = kind.__name__.removeprefix("Abstract").lower()
+    return instances(values, kind, what, f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}")
 
 
 def mapping(value: Any, what: str, such_as: str) -> Any:
@@ -230,20 +227,21 @@ def names(values: Any, what: str, such_as: str) -> tuple[str, ...]:
 
     **Raises:** `TypeError` for a value that is not a name, `ValueError` for an empty one.
     """
-    if isinstance(values, str) or not isinstance(values, Sequence):
+    if isinstance(values, str | Mapping):
         raise TypeError(f"{what} must be a list of names such as {such_as}, got {shown(values)}.")
-    return tuple(text(x, f"each of {what}", such_as) for x in values)
+    found = name_list(values, what)
+    return tuple(text(x, f"{what}, entry {k + 1}", such_as) for k, x in enumerate(found))
 
 
-def text(value: Any, what: str, such_as: str) -> str:
+def text(value: Any, what: str, such_as: str = "") -> str:
     """A text that is not empty.
 
     **Raises:** `TypeError` for a value that is not a string, `ValueError` for an empty one.
     """
-    if not isinstance(value, str):
-        raise TypeError(f"{what} must be a text such as {such_as}, got {shown(value)}.")
-    if not value.strip():
-        raise ValueError(f"{what} must be a text such as {such_as}, got {value!r}.")
+    if not isinstance(value, str) or not value.strip():
+        wrong = ValueError if isinstance(value, str) else TypeError
+        example = f" such as {such_as}" if such_as else ""
+        raise wrong(f"{what} must be a text{example}, got {shown(value)}.")
     return value
 
 
@@ -263,18 +261,10 @@ def vector(value: Any, what: str, *, size: int | None = None) -> Float[Array, " 
     **Raises:** `TypeError` for values that are not numbers, `ValueError` for another shape and for
     NaN and inf.
     """
-    expected = (
-        f"{what} must be a vector of {'finite' if size is None else f'{size} finite'} numbers"
-    )
-    if not holds_numbers(value):
-        raise TypeError(f"{expected}, got {shown(value)}.")
-    known = known_numbers(value)
-    # A list would be converted by a program, one for each of its lengths.
-    array = jnp.asarray(value if known is None else known, dtype=float)
-    if array.ndim != 1 or size not in (None, array.shape[0]):
-        raise ValueError(f"{expected}, got shape {list(array.shape)}.")
-    if known is not None and not np.all(np.isfinite(known)):
-        raise ValueError(f"{expected}, got {shown(known.tolist())}.")
+    check_numbers(value, (size,), what)
+    array, known = floats(value, what), concrete(value)
+    if known is not None:
+        check_sizes(known, what, float(np.finfo(np.float64).max))
     return array
 
 
@@ -286,7 +276,7 @@ def increasing(value: Any, what: str, dtype: Any, *, least: int) -> Float[Array,
     array = jnp.asarray(vector(value, what), dtype)
     if array.shape[0] < least:
         raise ValueError(f"{what} must be at least {least} numbers, got {array.shape[0]}.")
-    known = known_numbers(value)
+    known = concrete(value)
     if known is not None and not np.all(np.diff(known) > 0):
         raise ValueError(f"{what} must be increasing, got {shown(known.tolist())}.")
     return array
@@ -299,11 +289,9 @@ def step_tolerances(
 
     **Raises:** as `between`, and `ValueError` if no step can meet them.
     """
-    # A coordinate that is zero, as many are at the start, is judged by atol alone: with none its
-    # error would be divided by zero, and every step rejected.
-    check_range(rtol, "rtol", least=0, below=1, advice="1e-8 is usual")
-    check_range(atol, "atol", above=0, advice="1e-10 is usual")
-    known = [float(x) for x in (known_numbers(rtol), known_numbers(atol)) if x is not None]
+    check_range(rtol, "rtol", RTOL)
+    check_range(atol, "atol", ATOL)
+    known = [float(x) for x in (concrete(rtol), concrete(atol)) if x is not None]
     if len(known) == 2 and max(known) < LEAST_TOLERANCE:
         raise ValueError(
             f"rtol and atol must not both be less than {LEAST_TOLERANCE:.2g}, which is rounding, "

@@ -1,4 +1,4 @@
-"""Classes of answers."""
+"""Classes of answers, and of the error where there is none."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -16,6 +16,9 @@ if _TYPE_CHECKING:
         Linearisation as Linearisation,
         Trajectory as Trajectory,
         UndeterminedAccelerations as UndeterminedAccelerations,
+    )
+    from ._errors import (
+        AnalysisError as AnalysisError,
     )
     from ._formulations import (
         Comparison as Comparison,
@@ -72,6 +75,7 @@ else:
             "Trajectory",
             "UndeterminedAccelerations",
         ),
+        "_errors": ("AnalysisError",),
         "_formulations": ("Comparison",),
         "_holonomy": ("Holonomy",),
         "_kinematics": ("Assembly",),

@@ -353,8 +353,7 @@ class TestRefusals:
     SPATIAL = (
         ({"mass": 0.0}, r"mass must be greater than zero, got 0\."),
         ({"mass": -1.0}, r"mass must be greater than zero, got -1\."),
-        ({"mass": np.inf}, r"mass must be finite, got inf\."),
-        ({"mass": "heavy"}, r"mass must be a number, got 'heavy'\."),
+        ({"mass": np.inf}, r"mass must be a finite number, got inf\."),
         ({"inertia": [1.0, 2.0]}, r"inertia must be three principal moments or a 3 x 3 matrix"),
         ({"inertia": [1.0, 1.0, -1.0]}, r"inertia must be positive definite; .* -1, 1, 1\."),
         ({"inertia": [1.0, 1.0, 0.0]}, r"inertia must be positive definite; .* 0, 1, 1\."),
@@ -367,7 +366,7 @@ class TestRefusals:
             r"inertia must be a symmetric matrix",
         ),
         ({"position": [0.0, 0.0]}, r"position must be a vector of 3 numbers, got"),
-        ({"position": [0.0, 0.0, np.nan]}, r"position must be finite, got \[0\.0, 0\.0, nan\]\."),
+        ({"position": [0.0, 0.0, np.nan]}, r"position, entry 3 must be a finite number, got nan\."),
         ({"orientation": [0, 0, 0, 0]}, r"orientation has zero length; give a quaternion"),
         ({"orientation": [1, 0, 0]}, r"orientation must be a vector of 4 numbers"),
         ({"rotation": np.diag([1.0, 1.0, 1.01])}, r"rotation is not orthogonal .* 0\.02, "),
@@ -385,7 +384,7 @@ class TestRefusals:
         ({"mass": 0}, r"mass must be greater than zero, got 0\."),
         ({"inertia": 0.0}, r"inertia must be greater than zero, got 0\."),
         ({"inertia": [1.0, 1.0, 1.0]}, r"inertia must be a number, got"),
-        ({"angle": np.nan}, r"angle must be finite, got nan\."),
+        ({"angle": np.nan}, r"angle must be a finite number, got nan\."),
         ({"position": [[0.0, 0.0]]}, r"position must be a vector of 2 numbers"),
     )
 
@@ -407,6 +406,8 @@ class TestRefusals:
         good = {"name": "a", "mass": 1.0, "inertia": (1.0, 1.0, 1.0), "position": np.zeros(3)}
         with pytest.raises(ValueError, match=sentence):
             spatial.Body(**{**good, **keys})
+        with pytest.raises(TypeError, match=r"mass must be a number, got 'heavy'\."):
+            spatial.Body(**{**good, "mass": "heavy"})
 
     @pytest.mark.parametrize(("keys", "sentence"), PLANAR)
     def test_planar_bodies(self, keys, sentence):
@@ -432,7 +433,7 @@ class TestRefusals:
             ({"force": [1.0]}, r"force must be a vector of 3 numbers, got"),
             ({"force": [1.0, 2.0], "torque": [0, 0, 1.0]}, r"torque must be a number"),
             ({"force": [1.0, 2.0], "at": [0, 0, 1.0]}, r"at must be a vector of 2 numbers"),
-            ({"force": [1.0, np.inf]}, r"force must be finite, got \[1\.0, inf\]\."),
+            ({"force": [1.0, np.inf]}, r"force, entry 2 must be a finite number, got inf\."),
         ],
     )
     @pytest.mark.parametrize("kind", [forces.Applied, forces.Following])

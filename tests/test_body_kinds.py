@@ -118,7 +118,9 @@ class TestJelly:
         def power(q, v):
             matrix = system.constraint_matrix(q, v, 0.0)
             v = v - jnp.linalg.pinv(matrix) @ (matrix @ v)
-            found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+            found = jm.runs.solve_with_friction(
+                system, q, v, 0.0, formulation=jm.formulations.MinimumNorm()
+            )
 
             def energy(q, v):
                 return sum(system.energy(q, v, 0.0))
@@ -148,7 +150,9 @@ class TestJelly:
         still = jnp.zeros(system.structure.nv)
         q = system.reference_q.at[7:11].set(0.05)
         q = jm.assemble(system, q).q
-        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, still, 0.0)
+        found = jm.runs.solve_with_friction(
+            system, q, still, 0.0, formulation=jm.formulations.MinimumNorm()
+        )
         report = jm.reactions(system, q, still, 0.0, found.multipliers)
         wrench = report.wrench("B")
         rod = np.asarray(found.acceleration)[10:13]

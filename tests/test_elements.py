@@ -189,7 +189,7 @@ def at(factor):
     system, q = closed()
     v = jnp.zeros((system.structure.nv,))
     found = jm.runs.solve_with_friction(
-        with_factor(factor), jm.formulations.MinimumNorm(), q, v, 0.0
+        with_factor(factor), q, v, 0.0, formulation=jm.formulations.MinimumNorm()
     )
     return found.acceleration[10], (found.acceleration, found.multipliers)
 
@@ -428,7 +428,9 @@ def test_programs_grow_with_the_logarithm_of_the_number_of_elements():
         system = jm.MultibodySystem(nodes, cantilever(count), elements=elements)
         q, v = system.reference_q, system.initial_v
         program = jax.make_jaxpr(
-            lambda q: jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0)
+            lambda q: jm.runs.solve_with_friction(
+                system, q, v, 0, formulation=jm.formulations.MinimumNorm()
+            )
         )
         return sum(1 for _ in walk(program(q).jaxpr))
 
@@ -510,7 +512,9 @@ def test_a_mass_that_is_not_definite_is_told():
     system = jm.MultibodySystem(bodies, elements=[wrong])
     q, v = system.reference_q, system.initial_v
     assert np.all(np.isnan(system.free_acceleration(q, v, 0.0)))
-    found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+    found = jm.runs.solve_with_friction(
+        system, q, v, 0.0, formulation=jm.formulations.MinimumNorm()
+    )
     assert found.result == jm.results.RESULTS.acceleration_not_finite
 
 

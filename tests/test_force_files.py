@@ -88,7 +88,7 @@ def test_functions_cannot_be_written():
             {"type": "spring_damper", "points": [[0.5, 0.0]] * 2, "length": 0.5},
             r"force 'f': the two points coincide, so a spring of natural length 0\.5 has no dir",
         ),
-        ({"type": "spring_damper", "length": -0.5}, r"force 'f': length must not be negative"),
+        ({"type": "spring_damper", "length": -0.5}, r"force 'f': length must be at least 0"),
         (
             {"type": "spring_damper", "stiffness": [1.0, 2.0]},
             r"force 'f': stiffness must be a number, got \[1\.0, 2\.0\]",
@@ -107,7 +107,7 @@ def test_functions_cannot_be_written():
         ),
         (
             {"type": "coulomb_friction", "joint": "slide", "coefficient": -1.0, "velocity": 0.1},
-            r"force 'f': coefficient must not be negative, got -1\.",
+            r"force 'f': coefficient must be at least 0, got -1\.",
         ),
     ],
 )

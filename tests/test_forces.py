@@ -528,7 +528,7 @@ _ENDS = {"points": [[0.0, 0.0], [1.0, 0.0]], "stiffness": 1.0}
         ),
         (
             lambda: forces.SpringDamper("f", ("a", "b"), **_ENDS, length=-1),
-            r"length must not be negative, got -1\.",
+            r"length must be at least 0, got -1\.",
         ),
         (
             lambda: forces.SpringDamper(

@@ -1,6 +1,7 @@
 """Coulomb friction: its law in each joint, the fixed point with the reactions, certificates."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -178,7 +179,7 @@ def test_block_on_a_slope(speed):
         forces=[rub("J", mu, radius=None)],
         gravity=(0.0, -G),
     )
-    found = solve(system, MinimumNorm(), system.reference_q, system.initial_v, 0.0)
+    found = solve(system, system.reference_q, system.initial_v, 0.0, formulation=MinimumNorm())
     expected = -G * (np.sin(slope) + np.sign(speed) * mu * np.cos(slope)) * along
     assert_close(found.acceleration, [*expected, 0.0])
     # Reaction on the block: m g cos along the normal, at the centre of mass.
@@ -231,20 +232,36 @@ class Pendulum:
 @pytest.mark.parametrize("coefficient", [0.0, 0.3, 4.0])
 def test_pendulum_in_a_bearing(coefficient):
     system = Pendulum.system(coefficient)
-    found = solve(system, MinimumNorm(), system.reference_q, system.initial_v, 0.0)
+    found = solve(system, system.reference_q, system.initial_v, 0.0, formulation=MinimumNorm())
     angular, force = Pendulum.acceleration(coefficient)
     assert_close(found.acceleration[2], angular)
     assert_close(np.linalg.norm(found.multipliers), np.linalg.norm(force), 1e-11)
     assert bool(found.result == RESULTS.successful)
 
 
+def test_the_old_order_of_arguments():
+    system = Pendulum.system(velocity=0.05)
+    state = (system.reference_q, system.initial_v, 0.0)
+    now = solve_with_friction(system, *state, formulation=MinimumNorm())
+    old: Any = solve_with_friction
+    for formulation in (MinimumNorm(), None):
+        with pytest.warns(
+            DeprecationWarning, match=r"\(system, q, v, t, formulation=formulation\) now"
+        ):
+            before = old(system, formulation, *state)
+        assert_close(before.acceleration, now.acceleration)
+
+
 def test_several_states_at_once():
     system = Pendulum.system(velocity=0.05)
     speeds = jnp.linspace(-1.0, 1.0, 5)[:, None] * system.initial_v[None]
-    at_once = eqx.filter_vmap(solve, in_axes=(None, None, None, 0, None))
-    found = at_once(system, MinimumNorm(), system.reference_q, speeds, 0.0)
+
+    def minimum_norm(v: Any) -> Any:
+        return solve(system, system.reference_q, v, 0.0, formulation=MinimumNorm())
+
+    found = eqx.filter_vmap(minimum_norm)(speeds)
     for v, acceleration in zip(speeds, found.acceleration, strict=True):
-        one = solve(system, MinimumNorm(), system.reference_q, v, 0.0)
+        one = solve(system, system.reference_q, v, 0.0, formulation=MinimumNorm())
         assert_close(acceleration, one.acceleration)
 
 
@@ -256,7 +273,7 @@ def test_derivatives_of_the_pendulum():
 
     def angular(system):
         found = solve_with_friction(
-            system, MinimumNorm(), system.reference_q, system.initial_v, 0.0
+            system, system.reference_q, system.initial_v, 0.0, formulation=MinimumNorm()
         )
         return found.acceleration[2]
 
@@ -286,8 +303,8 @@ def driven_crank(coefficient=0.2, rubs="ABCD"):
 @pytest.mark.thorough
 def test_formulations_agree_where_reactions_are_unique():
     system, q, v = driven_crank()
-    first = solve(system, MinimumNorm(), q, v, 0.0)
-    second = solve(system, Elimination(), q, v, 0.0)
+    first = solve(system, q, v, 0.0, formulation=MinimumNorm())
+    second = solve(system, q, v, 0.0, formulation=Elimination())
     assert_close(first.acceleration, second.acceleration, 1e-9)
     assert_close(first.multipliers, second.multipliers, 1e-9)
     # The equations of motion, with the friction of these very multipliers.
@@ -307,7 +324,7 @@ def test_derivatives_of_a_mechanism(rng):
 
     def accelerated(x):
         step, v = x
-        found = solve(system, MinimumNorm(), system.retract(q, step), v, 0.0)
+        found = solve(system, system.retract(q, step), v, 0.0, formulation=MinimumNorm())
         return jnp.concatenate([found.acceleration, found.multipliers])
 
     x = (jnp.zeros_like(v), v)
@@ -343,7 +360,7 @@ def test_it_converges_exactly_where_there_is_one_solution():
     for size, converges in ((0.5, True), (0.9, True), (1.5, False)):
         coefficient = size / abs(b)
         rubbing = driven_crank(coefficient, rubs="D")[0]
-        found = solve(rubbing, MinimumNorm(), q, v, 0.0)
+        found = solve(rubbing, q, v, 0.0, formulation=MinimumNorm())
         assert bool(found.result == RESULTS.successful) == converges, size
         if converges:
             normal = abs(a) / (1 + size)
@@ -375,7 +392,9 @@ def test_new_numbers_are_no_new_trace():
     @eqx.filter_jit
     def accelerated(system, v):
         traces.append(1)
-        return solve_with_friction(system, MinimumNorm(), system.reference_q, v, 0.0).acceleration
+        return solve_with_friction(
+            system, system.reference_q, v, 0.0, formulation=MinimumNorm()
+        ).acceleration
 
     for coefficient in (0.1, 0.2, 0.3):
         system = Pendulum.system(coefficient)
@@ -486,7 +505,7 @@ def test_friction_that_is_not_known_is_refused(load, sentence):
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"coefficient": -0.1}, r"coefficient must not be negative, got -0\.1\."),
+        ({"coefficient": -0.1}, r"coefficient must be at least 0, got -0\.1\."),
         ({"radius": 0.0}, r"radius must be greater than zero, got 0\."),
         ({"velocity": 0.0}, r"velocity must be greater than zero, got 0\."),
     ],

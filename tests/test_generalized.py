@@ -333,7 +333,7 @@ class TestManyRows:
         assert sum(bucket["place"].size for bucket in layout.hub_bodies) == hubs
         q = jnp.zeros(count)
         found = jaxmbs.runs.solve_with_friction(
-            system, jaxmbs.formulations.MinimumNorm(), q, q, 0.0
+            system, q, q, 0.0, formulation=jaxmbs.formulations.MinimumNorm()
         )
         inverse = np.linalg.inv(mass)
         scale = np.sqrt(np.diag(matrix @ inverse @ matrix.T))

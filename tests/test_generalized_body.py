@@ -140,7 +140,9 @@ def solved():
 
     @eqx.filter_jit
     def at(system, q, v, t):
-        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, t)
+        found = jm.runs.solve_with_friction(
+            system, q, v, t, formulation=jm.formulations.MinimumNorm()
+        )
         return found, jm.reactions(system, q, v, t, found.multipliers)
 
     return at
@@ -190,7 +192,7 @@ class TestDoublePendulum:
             def at(mass):
                 system = system_of(mass)
                 found = jm.runs.solve_with_friction(
-                    system, jm.formulations.MinimumNorm(), q, v, 0.4
+                    system, q, v, 0.4, formulation=jm.formulations.MinimumNorm()
                 )
                 hinge = found.multipliers[np.array(system.structure.rows_of("T"))]
                 return jnp.concatenate([found.acceleration[columns], hinge])
@@ -352,7 +354,9 @@ class TestVerdicts:
         q, v = system.reference_q + 0.1234, system.initial_v + 0.7
         assert int(jm.analyze(system, q, v, 0.0).rank) == 0
         moved, expected = (
-            jm.runs.solve_with_friction(s, jm.formulations.MinimumNorm(), q, v, 0.0).acceleration
+            jm.runs.solve_with_friction(
+                s, q, v, 0.0, formulation=jm.formulations.MinimumNorm()
+            ).acceleration
             for s in (system, free)
         )
         np.testing.assert_allclose(moved, expected, rtol=1e-12)

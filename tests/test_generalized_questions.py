@@ -154,7 +154,7 @@ def test_a_sweep():
 
     def question(system, q, v, t):
         return jm.runs.solve_with_friction(
-            system, jm.formulations.MinimumNorm(), q, v, t
+            system, q, v, t, formulation=jm.formulations.MinimumNorm()
         ).acceleration[:2]
 
     cases = jm.Cases({"bodies.rod.mass": np.array([0.3, 0.6, 1.2])})

@@ -141,7 +141,7 @@ def both(kind, angles, rates, spin):
 
 @eqx.filter_jit
 def solved(system, q, v):
-    return jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+    return jm.runs.solve_with_friction(system, q, v, 0.0, formulation=jm.formulations.MinimumNorm())
 
 
 @eqx.filter_jit

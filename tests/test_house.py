@@ -72,7 +72,6 @@ EXTRAS = (
     "platformdirs",
     "plotly",
     "pxr",
-    "pydantic",
     "rich",
     "scipy.optimize",
     "scipy.sparse",

@@ -131,7 +131,7 @@ def masses_of(system: Any) -> Any:
 
 @eqx.filter_jit
 def solve(system, formulation, q, v):
-    found = solve_with_friction(system, formulation, q, v, 0.0)
+    found = solve_with_friction(system, q, v, 0.0, formulation=formulation)
     equations = system.equations(q, v, jnp.asarray(0.0))
     descriptor = equations.descriptor
     matrices = descriptor.mass_matrix(), descriptor.constraint_matrix()
@@ -228,7 +228,7 @@ def test_batches_and_derivatives():
             system,
             (system.gravity * gravity, masses_of(system).at[1].multiply(mass)),
         )
-        return solve_with_friction(changed, None, q, v, 0.0).multipliers
+        return solve_with_friction(changed, q, v, 0.0).multipliers
 
     answer = jax.jit(answer)
     forward = jax.jit(jax.jacfwd(answer, argnums=(0, 1)))(1.0, 1.0)

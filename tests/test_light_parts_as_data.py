@@ -55,7 +55,7 @@ def answer(make):
     def asked(ratio):
         system = make(ratio)
         q, v = system.reference_q, system.initial_v
-        found = solve_with_friction(system, None, q, v, 0.0)
+        found = solve_with_friction(system, q, v, 0.0)
         return found.acceleration, found.multipliers
 
     return asked
@@ -218,7 +218,7 @@ def test_sweeps_look_at_each_case():
     """Ordinary cases beside light ones, whichever comes first."""
     for masses in (np.array([2.0, 1e-8, 1e-2, 2e-6]), np.array([1e-8, 2.0])):
         swept = jm.sweep(
-            lambda system, q, v, t: solve_with_friction(system, None, q, v, t).multipliers,
+            lambda system, q, v, t: solve_with_friction(system, q, v, t).multipliers,
             model(),
             jm.Cases(numbers(masses)),
         )
@@ -306,7 +306,7 @@ def generalized(ratio):
 @pytest.mark.parametrize("ratio", [1.0, 1e9])
 def test_generalized_coordinates(ratio):
     system = generalized(ratio)
-    found = solved(system, None, *start(system), 0.0)
+    found = solved(system, *start(system), 0.0)
     acceleration = 8 / (4 + 1 / ratio)
     np.testing.assert_allclose(found.acceleration, acceleration, rtol=1e-6)
     pulled = [8 - acceleration, 3 * acceleration]
@@ -346,7 +346,7 @@ def test_masses_by_functions_are_looked_at_once(monkeypatch):
     again = replaced.with_light_parts_looked_at().with_light_parts_looked_at()
     assert again.structure.light
     assert len(calls) == 1
-    found = solve_with_friction(replaced, None, *start(replaced), 0.0)
+    found = solve_with_friction(replaced, *start(replaced), 0.0)
     np.testing.assert_allclose(found.multipliers, [6.0, 6.0], rtol=1e-6)
 
 
@@ -358,7 +358,7 @@ def test_what_is_too_large_is_told():
         (10.0, jm.results.RESULTS.successful),
     ):
         system = chain(340, ratio)
-        found = solved(system, None, *start(system), 0.0)
+        found = solved(system, *start(system), 0.0)
         assert bool(found.result == word)
 
 

@@ -137,7 +137,7 @@ REFUSALS = (
     "ranges door --end -1",
     "simulate door --end -1",
     "simulate door --end 1 --every 0",
-    "simulate door --end 1 --rtol 0",
+    "simulate door --end 1 --atol 0",
     "simulate door --end 1 --formulation none",
     "simulate door --end 1 --out nowhere/motion.csv",
     "kinematics door --end 0 --every 1",

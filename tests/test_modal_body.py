@@ -310,7 +310,9 @@ class TestRigid:
         @eqx.filter_jit
         def solved(system):
             q, v = system.reference_q, system.initial_v
-            found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), q, v, 0.0)
+            found = jm.runs.solve_with_friction(
+                system, q, v, 0.0, formulation=jm.formulations.MinimumNorm()
+            )
             return found.multipliers, found.acceleration[3:6]
 
         one, other = (
@@ -493,7 +495,9 @@ class TestSpinningBeam:
         @eqx.filter_jit
         def solved(system, *states):
             def one(state):
-                found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), *state)
+                found = jm.runs.solve_with_friction(
+                    system, *state, formulation=jm.formulations.MinimumNorm()
+                )
                 return found.acceleration[6:], found.multipliers[5]
 
             return jax.lax.map(one, states)

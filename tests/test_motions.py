@@ -169,7 +169,7 @@ class TestRefusals:
             ),
             ([0.0, 1.0], [0.0], r"times and values must be equally long .*, got 2 and 1\."),
             ([0.0], [0.0], r"hold at least two entries, got 1 and 1\."),
-            ([0.0, 1.0], [0.0, np.nan], r"values must be finite, got \[0\.0, nan\]\."),
+            ([0.0, 1.0], [0.0, np.nan], r"values, entry 2 must be a finite number, got nan\."),
         ],
     )
     def test_tables_that_are_no_functions_of_time(self, kind, times, values, sentence):
@@ -179,7 +179,7 @@ class TestRefusals:
     def test_numbers(self):
         with pytest.raises(ValueError, match=r"coefficients must be a list of at least one number"):
             motions.Polynomial(coefficients=[])
-        with pytest.raises(ValueError, match=r"rate must be finite, got inf\."):
+        with pytest.raises(ValueError, match=r"rate must be a finite number, got inf\."):
             motions.Linear(rate=np.inf)
         with pytest.raises(ValueError, match=r"amplitude must be a number, got"):
             motions.Sine(amplitude=[1.0, 2.0], frequency=1.0)

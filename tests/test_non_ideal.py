@@ -407,13 +407,13 @@ def test_with_friction_in_a_joint_it_is_the_same_force_on_the_body():
     v = jnp.array([0.4, 0.0, 0.0])
     found = jm.runs.solve_with_friction(
         bare,
-        jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), [-1.5, 0.0, 0.0]),
         bare.reference_q,
         v,
         0.0,
+        formulation=jm.formulations.NonIdeal(jm.formulations.MinimumNorm(), [-1.5, 0.0, 0.0]),
     )
     expected = jm.runs.solve_with_friction(
-        pulled, jm.formulations.MinimumNorm(), bare.reference_q, v, 0.0
+        pulled, bare.reference_q, v, 0.0, formulation=jm.formulations.MinimumNorm()
     )
     assert bool(found.result == jm.results.RESULTS.successful)
     np.testing.assert_allclose(found.acceleration, expected.acceleration, atol=1e-12)

@@ -347,8 +347,8 @@ def test_systems_are_made_of_their_parts():
 @pytest.mark.parametrize(
     ("constraints", "beginning"),
     [
-        ([_function], "constraints must be a table of names and constraints, got "),
-        ({"c": _function}, "constraints, entry 1, must be a constraint, got "),
+        ([_function], "constraints must be a dictionary such as {"),
+        ({"c": _function}, "constraints, entry 1 must be a constraint, got "),
     ],
 )
 def test_constraints_of_generalized_systems(constraints: Any, beginning: str):

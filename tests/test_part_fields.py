@@ -181,10 +181,10 @@ class Choke(AbstractJointForce):
 @pytest.fixture
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     joints = dict(_registry.JOINTS) | {2: {**_registry.JOINTS[2], "clamp": Clamp}}
-    known = {"JOINTS": joints, "FORCES": {**_registry.FORCES, "choke": Choke}}
-    for name, classes in known.items():
-        for module in (_read, _write):
-            monkeypatch.setattr(module, name, classes)
+    forces = {d: {**_registry.FORCES, "choke": Choke} for d in (2, 3)}
+    types = dict(_registry.TYPES) | {"joint": joints, "force": forces}
+    for module in (_registry, _read, _write):
+        monkeypatch.setattr(module, "TYPES", types)
 
 
 @pytest.mark.usefixtures("_registered")
@@ -230,7 +230,7 @@ class TestOfAnother:
         varied, _ = with_values(subject.model, {"joints.C.grip": 3.0, "forces.F.rise": 4.0})
         parts: tuple[Any, Any] = (varied.joints[-1], varied.forces[0])
         assert (float(parts[0].grip), float(parts[1].rise), float(parts[1].area)) == (3, 4, 0.25)
-        with pytest.raises(ValueError, match=r"'joints\.C\.grip': grip must not be negative"):
+        with pytest.raises(ValueError, match=r"'joints\.C\.grip': grip must be at least 0"):
             subject.check({"joints.C.grip": -3.0})
 
 

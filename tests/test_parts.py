@@ -389,7 +389,7 @@ class TestRefusals:
         ),
         (
             lambda: planar.Revolute("A", ("a", "b"), (0, np.inf)),
-            r"at must be finite, got \[0\.0, inf\]\.",
+            r"at, entry 2 must be a finite number, got inf\.",
         ),
         (
             lambda: planar.Translational("A", ("a", "b"), (0, 0), (0, 0)),
@@ -417,7 +417,7 @@ class TestRefusals:
         ),
         (
             lambda: spatial.Screw("A", ("a", "b"), (0, 0, 0), (0, 0, 1), np.nan),
-            r"pitch must be finite, got nan\.",
+            r"pitch must be a finite number, got nan\.",
         ),
         (
             lambda: planar.Distance("A", ("a", "b"), points=[(1, 2), (1, 2)]),
@@ -433,7 +433,7 @@ class TestRefusals:
         ),
         (
             lambda: planar.Gear("A", ("a", "b"), ratio=np.nan),
-            r"ratio must be finite, got nan\.",
+            r"ratio must be a finite number, got nan\.",
         ),
         (
             lambda: planar.Pfaffian("A", ("a", "ground"), coefficients=[1.0] * 6),

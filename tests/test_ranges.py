@@ -470,7 +470,7 @@ class TestAgainstAnIndependentProgram:
 def _solved(system: jm.MultibodySystem, q: Any, v: Any) -> Any:
     def one(state: Any) -> Any:
         own_q, own_v = state
-        found = jm.runs.solve_with_friction(system, None, own_q, own_v, 0.0)
+        found = jm.runs.solve_with_friction(system, own_q, own_v, 0.0)
         return found.acceleration, found.multipliers
 
     return jax.lax.map(one, (q, v))

@@ -102,7 +102,7 @@ def bench(names: tuple[str, ...], folder: Path) -> Bench:
     path.write_text(mjcf({name: ARMS.get(name, BALL) for name in names}))
     peer = mujoco.MjModel.from_xml_path(str(path))
     model = import_model(path).model
-    solved = jax.jit(lambda s, q, v: jm.runs.solve_with_friction(s, None, q, v, jnp.asarray(0.0)))
+    solved = jax.jit(lambda s, q, v: jm.runs.solve_with_friction(s, q, v, jnp.asarray(0.0)))
     return Bench(Tree(model, peer), model.system(), solved)
 
 
@@ -222,7 +222,7 @@ def test_derivatives_at_zero(tmp_path: Path):
     @jax.jit
     def accelerations(step: jax.Array) -> jax.Array:
         moved = system.retract(q, step * v)
-        return jm.runs.solve_with_friction(system, None, moved, (1 + step) * v, 0.0).acceleration
+        return jm.runs.solve_with_friction(system, moved, (1 + step) * v, 0.0).acceleration
 
     step, weights = 1e-5, jnp.asarray(np.random.default_rng(0).normal(size=v.shape))
     differences = (accelerations(jnp.asarray(step)) - accelerations(jnp.asarray(-step))) / step / 2

@@ -431,7 +431,9 @@ class TestContradictions:
             jm.generalized.VelocityConstraint(lambda q, v, t: v[0]), 0.1
         )
         system = free({"hold": hold, "want": still}, force=np.array([3.0, 1.0]))
-        found = jm.runs.solve_with_friction(system, jm.formulations.MinimumNorm(), NONE, NONE, 0.0)
+        found = jm.runs.solve_with_friction(
+            system, NONE, NONE, 0.0, formulation=jm.formulations.MinimumNorm()
+        )
         assert bool(found.result == jm.results.RESULTS.successful)
         np.testing.assert_allclose(found.acceleration, [0.0, 0.5], atol=1e-12)
 

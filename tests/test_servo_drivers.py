@@ -74,7 +74,7 @@ class TestTurns:
             error = system.servo_error(q, jnp.zeros(6), 0.0)
             np.testing.assert_allclose(error[-1], expected, atol=1e-12)
             found = jm.runs.solve_with_friction(
-                system, jm.formulations.MinimumNorm(), q, jnp.zeros(6), 0.0
+                system, q, jnp.zeros(6), 0.0, formulation=jm.formulations.MinimumNorm()
             )
             unknown = jm.results.RESULTS.servo_error_unknown
             assert bool(found.result == unknown) == bool(np.isnan(expected))

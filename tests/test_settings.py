@@ -27,6 +27,7 @@ import jaxmbs.report
 from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._trajectory import saved_times
+from jaxmbs._limits import ATOL, RANK, RTOL
 
 
 # Type checkers know most of what is refused here, and not all that is accepted.
@@ -204,7 +205,7 @@ class TestWhatIsGood:
             jm.formulations.AugmentedLagrangian,
             jm.runs.Baumgarte,
         ):
-            with pytest.raises(ValueError, match=r"must be a finite number.*, got shape \[2\]"):
+            with pytest.raises(ValueError, match=r"must be a number.*, got shape \[2\]"):
                 jax.eval_shape(cls, pair)
         with pytest.raises(TypeError, match="iterations must be known while tracing"):
             jax.eval_shape(
@@ -362,6 +363,21 @@ class TestCompleteness:
         public = dict(public_callables())
         for name, (_, settings) in TABLE.items():
             assert set(settings) <= set(inspect.signature(public[name]).parameters), name
+
+    def test_defaults_are_the_usual_values(self):
+        """Of settings that many functions have; the command line has them from these ranges."""
+        usual = {"rtol": RTOL.usual, "atol": ATOL.usual}
+        own = {"GeneralizedAlpha.rtol", "solve_with_friction.rtol", "floquet.rtol", "floquet.atol"}
+        found = {
+            f"{name}.{setting}": inspect.signature(called).parameters[setting].default
+            for name, called in public_callables()
+            for setting in settings_of(called)
+            if setting in usual and f"{name}.{setting}" not in own
+        }
+        assert len(found) == 8
+        assert {name: x for name, x in found.items() if x != usual[name[-4:]]} == {}
+        for called in (jm.criteria.QR, jm.criteria.SVD, jm.holonomy, jm.mobility):
+            assert inspect.signature(called).parameters["tolerance"].default == RANK.usual
 
     def test_bad_values_are_many(self):
         assert sum(len(v) for _, s in TABLE.values() for v in s.values()) > 1000

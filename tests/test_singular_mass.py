@@ -229,7 +229,7 @@ class TestMasslessArm:
     def test_what_moves_and_what_holds(self):
         system = crank()
         q, v = system.reference_q, system.initial_v
-        found = solve(system, None, q, v, 0.0)
+        found = solve(system, q, v, 0.0)
         # A physical pendulum that passes the horizontal at 2 rad/s.
         turning = -2.0 * G * 0.5 / (0.1 + 2.0 * 0.5**2)
         expected = [turning, -0.5 * 2.0**2, 0.5 * turning, turning]
@@ -327,7 +327,7 @@ class TestQuestions:
         said = f"{type(formulation).__name__} needs a positive definite .* arm.angle need only be"
         for ask in (
             lambda: jm.simulate(system, q, v, 1.0, formulation=formulation),
-            lambda: jm.runs.solve_with_friction(system, formulation, q, v, 0.0),
+            lambda: jm.runs.solve_with_friction(system, q, v, 0.0, formulation=formulation),
             lambda: jm.inverse_dynamics(system, q, [0.0, 1.0], formulation=formulation),
             lambda: formulation.solve(system.equations(q, v, 0.0)),
             lambda: jm.compare(system, q, v, 0.0, [formulation]),
@@ -396,7 +396,7 @@ class TestUndetermined:
         stacked = np.vstack([self.MASS, C])
         np.testing.assert_allclose(stacked @ found.directions, 0.0, atol=1e-14)
         assert "acceleration of 'gap', 'x2' in 1 combination" in str(found)
-        solved = solve(system, None, jnp.zeros(3), jnp.zeros(3), 0.0)
+        solved = solve(system, jnp.zeros(3), jnp.zeros(3), 0.0)
         assert bool(solved.result == jm.results.RESULTS.acceleration_not_determined)
         assert "undetermined_accelerations" in jm.results.RESULTS[solved.result]
 
@@ -452,7 +452,7 @@ class TestUndetermined:
         assert "Nothing determines the acceleration of 'x', 's'" in motion.message
         there, still = jnp.array([1.0, np.pi / 2]), jnp.zeros(2)
         assert jm.formulations.undetermined_accelerations(system, there, still).names == ("s",)
-        ended = solve(system, None, there, still, 0.0)
+        ended = solve(system, there, still, 0.0)
         assert bool(ended.result == jm.results.RESULTS.acceleration_not_determined)
 
 
@@ -469,7 +469,7 @@ def test_nodes_whose_elements_leave_their_mass_singular():
     push = generalized.Force("push", "one", lambda q, v, t: jnp.array([6.0]))
     system = jm.MultibodySystem(nodes, [apart], [], [push], elements=[middle])
     q, v = jnp.zeros(2), jnp.zeros(2)
-    found = solve(system, None, q, v, 0.0)
+    found = solve(system, q, v, 0.0)
     M, C = 0.75 * np.ones((2, 2)), np.array([[-1.0, 1.0]])
     expected = slow.semidefinite(M, C, np.array([6.0, 0.0]), np.array([2.0]))
     np.testing.assert_allclose(found.acceleration, expected, atol=1e-12)

@@ -213,7 +213,7 @@ def test_the_run_agrees_with_the_certificate():
             for way in (1.0, -1.0):
                 system = two_sliders((factor * expected, 0.0), 60.0, (1.0, 1e3), push)
                 v = jnp.array([way, 0, 0, 0, -way / math.tan(math.radians(60)), 0])
-                found = solve(system, None, system.reference_q, v, 0.0)
+                found = solve(system, system.reference_q, v, 0.0)
                 # In one direction of slip friction takes from the pressure, and all is well.
                 met = bool(found.result == RESULTS.successful)
                 assert met or not sound

@@ -30,7 +30,7 @@ AXES = {
 @pytest.mark.parametrize("what", AXES)
 def test_names_of_axes(what):
     make, said = AXES[what]
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(TypeError, match=said):
         make()
 
 

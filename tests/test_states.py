@@ -76,7 +76,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "simulate": lambda s, q, v, t: jm.simulate(s, q, v, 1.0, start=t),
     "singularity": lambda s, q, v, t: jm.singularity(s, q, v, t, key=jax.random.key(0)),
     "solve_with_friction": lambda s, q, v, t: jm.runs.solve_with_friction(
-        s, jm.formulations.MinimumNorm(), q, v, t
+        s, q, v, t, formulation=jm.formulations.MinimumNorm()
     ),
     "sweep": lambda s, q, v, t: jm.sweep(jm.screen, s, cases(), q=q, v=v, t=t),
     "undetermined_accelerations": jm.formulations.undetermined_accelerations,
@@ -437,7 +437,7 @@ class TestTraced:
     def test_nothing_accelerates(self):
         found = lanes(
             lambda s, q, v, t: jm.runs.solve_with_friction(
-                s, jm.formulations.MinimumNorm(), q, v, t
+                s, q, v, t, formulation=jm.formulations.MinimumNorm()
             )
         )
         check_result(found.result)

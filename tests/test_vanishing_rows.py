@@ -57,7 +57,7 @@ def test_single_states(name: str):
         with pytest.raises(ValueError, match="speed") as caught:
             question()
         told(str(caught.value))
-    solved = jm.runs.solve_with_friction(system, None, q, rest, t)
+    solved = jm.runs.solve_with_friction(system, q, rest, t)
     assert bool(solved.result == jm.results.RESULTS.velocity_row_vanishes)
     traced = jax.jit(lambda q, v: jm.analyze(system, q, v, t).result)(q, rest)
     assert bool(traced == jm.results.RESULTS.velocity_row_vanishes)

@@ -124,7 +124,7 @@ def test_derivatives_hold_no_scatter(mechanism, rng):
             descriptor.apply_C(v),
             descriptor.apply_CT(multipliers),
             jm.runs.solve_with_friction(
-                system, jm.formulations.MinimumNorm(), q, v, 0.5
+                system, q, v, 0.5, formulation=jm.formulations.MinimumNorm()
             ).acceleration,
         ]
         return sum(jnp.sum(jnp.sin(x)) for x in found)

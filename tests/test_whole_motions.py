@@ -74,7 +74,9 @@ class TestCertifiedFriction:
     @pytest.mark.thorough
     def test_all_formulations_agree(self, sledge, word):
         """On the accelerations at the last state."""
-        found = solved(sledge.system, FORMULATIONS[word], sledge.q[-1], sledge.v[-1], 0.5)
+        found = solved(
+            sledge.system, sledge.q[-1], sledge.v[-1], 0.5, formulation=FORMULATIONS[word]
+        )
         size = float(jnp.max(jnp.abs(sledge.acceleration[-1])))
         tolerance = size * (1e-7 if word == "augmented-lagrangian" else 1e-9)
         np.testing.assert_allclose(found.acceleration, sledge.acceleration[-1], atol=tolerance)

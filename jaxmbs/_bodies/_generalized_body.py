@@ -432,11 +432,11 @@ class Element(AbstractElement):
             raise ValueError(
                 f"bodies must name at least two different bodies, got {list(self.bodies)!r}."
             )
-        self.mass_matrix = _checks.optional_function(mass_matrix, "mass_matrix")
-        self.force = _checks.optional_function(force, "force")
+        self.mass_matrix = _settings.optional_function(mass_matrix, "mass_matrix")
+        self.force = _settings.optional_function(force, "force")
         self.complete = _settings.flag(complete, "complete")
-        self.energy = _checks.optional_function(energy, "energy")
-        self.first_moment = _checks.optional_function(first_moment, "first_moment")
+        self.energy = _settings.optional_function(energy, "energy")
+        self.first_moment = _settings.optional_function(first_moment, "first_moment")
         if mass_matrix is None and force is None and energy is None:
             raise ValueError("an element needs a mass_matrix, a force or an energy.")
 
@@ -592,15 +592,17 @@ class GeneralizedBody(AbstractBody):
         _refuse_indefinite(self.mass_matrix, self.semidefinite)
         self.force = _function_or_array(force, (count,), "force")
         self.complete = _settings.flag(complete, "complete")
-        self.kinetic_energy = _checks.optional_function(kinetic_energy, "kinetic_energy")
-        self.lagrangian = _checks.optional_function(lagrangian, "lagrangian")
-        self.energy = _checks.optional_function(energy, "energy")
+        self.kinetic_energy = _settings.optional_function(kinetic_energy, "kinetic_energy")
+        self.lagrangian = _settings.optional_function(lagrangian, "lagrangian")
+        self.energy = _settings.optional_function(energy, "energy")
         given = {} if frames is None else frames
         self.frames = {
-            _checks.name(own, "a frame"): _checks.function(function, f"frame {_checks.shown(own)}")
-            for own, function in _checks.table(given, "frames", "functions").items()
+            _checks.name(own, "a frame"): _settings.function(
+                function, f"frame {_checks.shown(own)}"
+            )
+            for own, function in _settings.mapping(given, "frames", '{"tip": function}').items()
         }
-        self.first_moment = _checks.optional_function(first_moment, "first_moment")
+        self.first_moment = _settings.optional_function(first_moment, "first_moment")
         self.start = _checks.real(np.zeros(count) if start is None else start, (count,), "start")
         self.size = None if size is None else _checks.positive(size, "size")
         rest = np.zeros(count) if velocity is None else velocity
@@ -763,7 +765,7 @@ def parts_of(
     pair.
     """
     found, taken = [], {}
-    for name, pair in _checks.table(parts, "parts", "pairs of lists").items():
+    for name, pair in _settings.mapping(parts, "parts", '{"arm": (["x", "y"], ["angle"])}').items():
         what = f"body {_checks.shown(name)}"
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._checks import known_array
 from .._custom_types import Numbers, Scalar
 from .._fields import body_names, direction, Field, Moves, part_name, point_or_points
@@ -68,7 +68,7 @@ def markers(
         raise wrong
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):
         raise wrong
-    bodies = tuple(_checks.reference(body, "the body of a marker") for body, _ in value)
+    bodies = tuple(_settings.text(body, "the body of a marker") for body, _ in value)
     dimension = 2 if _checks.shape_of(value[0][1]) == (2,) else 3
     points = [_checks.real(point, (dimension,), "the point of a marker") for _, point in value]
     return bodies, jnp.stack(points)
@@ -76,7 +76,7 @@ def markers(
 
 def function_of(arguments: str) -> Callable[[Any], Any]:
     """A user's function of these arguments."""
-    return lambda value: _checks.function(value, "function", arguments)
+    return lambda value: _settings.function(value, "function", arguments=arguments)
 
 
 def quantity(value: Quantity) -> Quantity:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._custom_types import Numbers, RealScalarLike, Scalar
 from .._fields import body_names, Field, Moves
 from .._geometry import ANGLE, CoordinateFrame, LENGTH, Quantity
@@ -63,7 +63,7 @@ class Geometric(AbstractJoint):
     ):
         self.name = _checks.name(name, "a joint")
         self.bodies, self.at = _fields.markers(markers)
-        self.function = _checks.function(function, "function", "frames, t")
+        self.function = _settings.function(function, "function", arguments="frames, t")
         if quantity not in ("length", "angle"):
             raise ValueError(
                 f"quantity must be 'length' or 'angle', got {_checks.shown(quantity)}."
@@ -102,7 +102,7 @@ class Velocity(AbstractJoint):
     ):
         self.name = _checks.name(name, "a joint")
         self.bodies, self.at = _fields.markers(markers)
-        self.function = _checks.function(function, "function", "frames, twists, t")
+        self.function = _settings.function(function, "function", arguments="frames, twists, t")
         self.labels = _fields.labels_of(rows, LENGTH)
 
     def placements(self, references: Frames) -> Frames:
@@ -135,7 +135,7 @@ class LinearRows(eqx.Module):
         self.count = count
         for value, what in zip(given, ("matrix", "offset"), strict=True):
             if callable(value):
-                _checks.takes_arguments(value, what, state)
+                _settings.takes_arguments(value, what, state)
         self.matrix = given[0] if callable(matrix) else _array_of_rows(matrix, count)
         self.offset = given[1] if callable(offset) else _array_beside(offset, count)
 
@@ -264,7 +264,7 @@ class PositionConstraint(AbstractGeometricPrimitive, AbstractConstraint):
         *,
         quantity: Quantity = ANGLE,
     ):
-        self.function = _checks.function(function, "function", "q, t")
+        self.function = _settings.function(function, "function", arguments="q, t")
         self.labels = _fields.labels_of(rows, quantity)
 
     @property
@@ -295,7 +295,7 @@ class VelocityConstraint(AbstractVelocityPrimitive, AbstractConstraint):
         *,
         quantity: Quantity = ANGLE,
     ):
-        self.function = _checks.function(function, "function", "q, v, t")
+        self.function = _settings.function(function, "function", arguments="q, v, t")
         self.labels = _fields.labels_of(rows, quantity)
 
     @property

@@ -12,13 +12,14 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .. import _settings
+from .. import _checks, _settings
 from .._checks import known_array
 from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._passages import Passages
 from .._dynamics._projection import errors, project_velocity
-from .._errors import ModelError
+from .._dynamics._trajectory import MOST_STATES
+from .._errors import AbstractError, ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
 from .._kinematics import assemble
 from .._loading import late
@@ -42,7 +43,7 @@ else:
     dfx = late("diffrax")
 
 
-class DesignError(ValueError):
+class DesignError(AbstractError, ValueError):
     """A derivative or a study that does not exist: one sentence that names what it breaks and the
     ways out."""
 
@@ -114,7 +115,7 @@ class AtState(AbstractRun):
         found = project_velocity(system, q, v, t)
         v = found.v
         formulation = chosen_formulation(self.formulation, system.structure)
-        loads = solve_with_friction(system, formulation, q, v, t)
+        loads = solve_with_friction(system, q, v, t, formulation=formulation)
         position, velocity = errors(system, q, v, t)
         result = RESULTS.where(found.met, loads.result, RESULTS.assembly_did_not_close)
         none = jnp.asarray(0)
@@ -170,6 +171,10 @@ class Driven(AbstractRun):
         return inverse_dynamics(system, q, self.times, formulation=self.formulation, throw=False)
 
 
+# States that a motion saves where nothing else is said.
+STATES = 51
+
+
 class Motion(AbstractRun):
     """The motion from the initial velocities: `simulate`.
 
@@ -192,7 +197,7 @@ class Motion(AbstractRun):
         self,
         end: Setting[RealScalarLike],
         *,
-        count: Setting[int] = 51,
+        count: Setting[int] = STATES,
         rtol: Setting[RealScalarLike] = 1e-8,
         atol: Setting[RealScalarLike] = 1e-10,
         formulation: Setting[AbstractFormulation | None] = None,
@@ -201,11 +206,13 @@ class Motion(AbstractRun):
         self.end = _settings.between(end, "end")
         self.rtol, self.atol = _settings.step_tolerances(rtol, atol)
         self.formulation = given_formulation(formulation)
-        self.count = _settings.whole_number(count, "count", least=2, why="the start and the end")
+        self.count = _settings.whole_number(
+            count, "count", least=2, most=MOST_STATES, why="the start and the end"
+        )
         self.monitor = _settings.flag(monitor, "monitor")
 
     def check_start(self, start: Any) -> None:
-        known = [_settings.known_numbers(x) for x in (self.end, start)]
+        known = [_checks.concrete(x) for x in (self.end, start)]
         if all(x is not None for x in known) and float(self.end) <= float(start):
             raise ValueError(
                 f"end of the run must lie behind the start t, got end {float(self.end):g} s and t "
@@ -394,7 +401,7 @@ def design_vector(study: Study, design: Any, what: str) -> Float[Array, " p"]:
         if any(isinstance(x, Tracer) for x in numbers):
             return jnp.stack([jnp.asarray(x, float) for x in numbers])
         return known_array(np.array([float(x) for x in numbers]))
-    if _settings.holds_numbers(design) and np.shape(design) != (len(study.names),):
+    if _checks.holds_numbers(design) and np.shape(design) != (len(study.names),):
         raise DesignError(
             f"{what} must be {len(study.names)} numbers, one for each of "
             f"{', '.join(study.names)}; got shape {list(np.shape(design))}."

@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
+from .._errors import AnalysisError
 from .._formulations import MinimumNorm
 from .._kinematics import is_closed, open_constraints
 from .._limits import EXACT
@@ -124,7 +125,7 @@ def equilibrium(
 
     **Returns:** an `Equilibrium`.
 
-    **Raises:** `RuntimeError` if none is found, with a body that the forces still move, the
+    **Raises:** `AnalysisError` if none is found, with a body that the forces still move, the
     joint that does not close, or the force's state that still changes or may have any value. Under
     `jit` or `vmap` without those names, by a callback with which JAX neither keeps nor exports a
     program; with `throw=False` the `result` reports it instead.
@@ -140,7 +141,7 @@ def equilibrium(
         if isinstance(failed, Tracer):
             return eqx.tree_at(lambda e: e.q, found, found.result.error_if(found.q, failed))
         if bool(failed):
-            raise RuntimeError(_explanation(system, found, last, t))
+            raise AnalysisError(_explanation(system, found, last, t))
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     message = limits_left_by_state(system, found.q, rest, found.time, found.multipliers)
     return dataclasses.replace(found, message=message) if message else found

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._checks import listed
 from .._custom_types import RealScalarLike, Scalar, Setting
+from .._errors import AbstractError
 from .._formulations import AbstractFormulation, Accelerations
 from .._formulations._minimum_norm import effective_mass
 from .._kinematics import open_constraints, undefined
@@ -297,7 +298,7 @@ _AHEAD_AT_LEAST = 1e-6
 _HARDLY = 1e-3
 
 
-class SimulationError(RuntimeError):
+class SimulationError(AbstractError, RuntimeError):
     """A run that ended too early. `trajectory`: everything computed until then."""
 
     trajectory: Trajectory

@@ -17,6 +17,7 @@ from jaxtyping import Array, Complex, Float
 
 from .. import _printing, _settings
 from .._custom_types import IntScalar, Numbers, RealScalarLike, Scalar, Setting
+from .._errors import AnalysisError
 from .._formulations import MinimumNorm
 from .._geometry import turn_matrix
 from .._limits import EXACT
@@ -116,7 +117,7 @@ def floquet(
 
     **Raises:** `ValueError` for traced numbers, second derivatives, a state that the constraints
     do not allow, a turn about axes that there are not, and a motion that does not repeat itself;
-    `RuntimeError` if the integration fails.
+    `AnalysisError` if the integration fails.
 
     Source: Nayfeh & Balachandran 1995, section 3.2.
     """
@@ -168,7 +169,7 @@ def _floquet(problem: _Problem, tolerance: Float[Array, "2"]) -> _Found:
         problem, *bases, tolerance, dfx.RecursiveCheckpointAdjoint(), _MAX_STEPS
     )
     if bool(end.failed) or not bool(jnp.all(jnp.isfinite(end.monodromy))):
-        raise RuntimeError(
+        raise AnalysisError(
             "floquet could not integrate the motion over the period; look whether simulate can, "
             "or loosen rtol."
         )

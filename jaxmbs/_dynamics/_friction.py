@@ -17,10 +17,12 @@ the map. The series 1 + A + A^2 ... converges where the iteration does, and so d
 transpose.
 """
 
+import functools
 import itertools
+import warnings
 from collections.abc import Callable
 from types import ModuleType
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -455,14 +457,39 @@ def _friction_gains(
     return gains, maps.coefficient, maps.joints, maps.sizes, proved
 
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _formulation_by_name(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The function, which takes the formulation as its second argument, too, with a warning."""
+    old: Callable[..., _T] = function
+
+    @functools.wraps(function)
+    def call(*given: _P.args, **named: _P.kwargs) -> _T:
+        # (None in place of a formulation where there are five.)
+        if len(given) < 5 and not isinstance((*given, None, None)[1], AbstractFormulation):
+            return function(*given, **named)
+        words = (
+            f"{function.__name__}(system, formulation, q, v, t) is {function.__name__}(system, q, "
+            "v, t, formulation=formulation) now; the old order goes with the next version."
+        )
+        warnings.warn(words, DeprecationWarning, stacklevel=2)
+        system, formulation, *state = given
+        return old(system, *state, formulation=formulation, **named)
+
+    return call
+
+
+@_formulation_by_name
 @takes_state(offset="rows")
 def solve_with_friction(
     system: AbstractSystem,
-    formulation: Setting[AbstractFormulation | None],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: RealScalarLike,
     *,
+    formulation: Setting[AbstractFormulation | None] = None,
     offset: Setting[Float[Array, " rows"] | None] = None,
     rtol: Setting[float] = 1e-12,
     max_steps: Setting[int] = 500,
@@ -473,8 +500,8 @@ def solve_with_friction(
 
     **Arguments:**
 
-    - `formulation`: what handles redundancy; None for the default of `simulate`.
     - `q` (nq,), `v` (nv,), `t` (s): the state.
+    - `formulation`: what handles redundancy; None for the default of `simulate`.
     - `offset` (rows,): added to Gamma (stabilisation).
     - `rtol`: iterations end when the friction forces change by less than this, relative to all
       forces, in the metric of M^-1; between 0 and 1, and less than rounding counts as rounding.

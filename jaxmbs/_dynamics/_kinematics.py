@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
+from .._errors import AbstractError, AnalysisError
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._formulations._elastic_resolution import check_compliances
 from .._kinematics import (
@@ -161,7 +162,7 @@ class Kinematics(AbstractAnswer):
         return passed_lines(len(self.passed), self.passages, self.passed, self.passages_remark)
 
 
-class KinematicsError(RuntimeError):
+class KinematicsError(AbstractError, RuntimeError):
     """A motion that ended too early. `kinematics`: everything computed until then."""
 
     kinematics: Kinematics
@@ -698,7 +699,7 @@ def inverse_dynamics(
     **Returns:** a `Trajectory` without steps of an integrator; its errors are those of
     `Trajectory`, rows as they are, its passages those of `kinematics`.
 
-    **Raises:** as `kinematics`; `RuntimeError` if the multipliers cannot be found.
+    **Raises:** as `kinematics`; `AnalysisError` if the multipliers cannot be found.
     """
     chosen = chosen_formulation(formulation, system.structure)
     check_compliances(chosen, system.structure)
@@ -714,7 +715,7 @@ def inverse_dynamics(
     trajectory = _with_actuator_limits(trajectory)
     failed = trajectory.result != RESULTS.successful
     if throw and not isinstance(failed, Tracer) and bool(failed):
-        raise RuntimeError(RESULTS[trajectory.result])
+        raise AnalysisError(RESULTS[trajectory.result])
     return trajectory
 
 
@@ -746,7 +747,9 @@ def _loads(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> _Loads:
-    return _Loads(solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t))
+    return _Loads(
+        solve_with_friction(system, q, v, t, formulation=formulation), *errors(system, q, v, t)
+    )
 
 
 @program

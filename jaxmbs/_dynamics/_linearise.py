@@ -520,7 +520,7 @@ def _multipliers(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> Float[Array, " rows"]:
     """Those of least norm."""
-    return solve_with_friction(system, MinimumNorm(), q, v, t).multipliers
+    return solve_with_friction(system, q, v, t, formulation=MinimumNorm()).multipliers
 
 
 class _Found(NamedTuple):

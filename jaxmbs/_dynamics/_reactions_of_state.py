@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._checks import listed
 from .._custom_types import RealScalarLike, Setting
+from .._errors import AnalysisError
 from .._formulations import (
     AbstractFormulation,
     Accelerations,
@@ -86,7 +87,7 @@ def reactions(
 
     **Raises:** `ValueError` for a state that the constraints do not allow, for multipliers of
     another number of rows or together with a formulation, and where rigid multipliers would get the
-    verdicts of elastic parts; `RuntimeError` if the multipliers cannot be found, or no
+    verdicts of elastic parts; `AnalysisError` if the multipliers cannot be found, or no
     accelerations satisfy all constraints.
     """
     structure, criterion = system.structure, chosen_criterion(criterion, system)
@@ -116,9 +117,9 @@ def reactions(
     found, missed = _solved(system, chosen, q, v, t, met)
     failed = found.result != RESULTS.successful
     if not isinstance(failed, Tracer) and bool(failed):
-        raise RuntimeError(RESULTS[found.result])
+        raise AnalysisError(RESULTS[found.result])
     if not isinstance(missed, Tracer) and bool(jnp.any(missed)):
-        raise RuntimeError(_contradiction(system, np.asarray(missed)))
+        raise AnalysisError(_contradiction(system, np.asarray(missed)))
     failed = failed | jnp.any(missed)
     chosen_multipliers = jnp.where(failed, jnp.nan, found.multipliers)
     # In one program a decomposition of the criterion must not run at the same time as one of the
@@ -186,7 +187,7 @@ def _solved(
     met: float,
 ) -> tuple[Accelerations, Bool[Array, " rows"]]:
     """The solution, with the rows that the accelerations do not satisfy."""
-    found = solve_with_friction(system, formulation, q, v, t)
+    found = solve_with_friction(system, q, v, t, formulation=formulation)
     equations = system.equations(q, v, t)
     return found, contradicting_rows(system, equations, found.acceleration, met)
 

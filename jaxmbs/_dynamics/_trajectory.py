@@ -490,7 +490,7 @@ def saved_times(
         grid = _settings.increasing(times, "times", dtype, least=2)
         known = [_checks.concrete(x) for x in (start, end)]
         ends = None if any(x is None for x in known) else np.array(known, float)
-        own = _settings.known_numbers(times)
+        own = _checks.concrete(times)
         if ends is not None and own is not None:
             _must_agree(own[[0, -1]], ends)
         return grid

@@ -16,6 +16,7 @@ from .._checks import listed, shown
 from .._custom_types import RealScalarLike, Setting
 from .._dynamics._friction import solve_with_friction
 from .._formulations import ElasticResolution
+from .._limits import AGREEMENT
 from .._programs import program
 from .._reactions import wrench_maps
 from .._solution import RESULTS
@@ -145,7 +146,7 @@ def _evaluate(
         # One decomposition at a time (see `AbstractCriterion.measure`).
         place, _ = lax.optimization_barrier((q, report.reaction_measure))
         masked = _masked(system, mask, fit)
-        loads = solve_with_friction(masked, ElasticResolution(), place, v, t)
+        loads = solve_with_friction(masked, place, v, t, formulation=ElasticResolution())
         force, torque = maps.of(loads.multipliers, places.layout)
         return _Numbers(
             loads.result,
@@ -342,9 +343,7 @@ def flexibility(
             "it some, such as jaxmbs.elastic.Rod or jaxmbs.elastic.JointCompliance."
         )
     structure = made.structure
-    tolerance = _settings.known_number(
-        tolerance, "tolerance", above=0, below=1, advice="0.005 is usual"
-    )
+    tolerance = _settings.known_number(tolerance, "tolerance", AGREEMENT)
     asked = None if reactions is None else _joints(structure, reactions)
     known = tuple(part.name for part in structure.compliances)
     varied = known if candidates is None else _compliances(known, candidates, "candidates")

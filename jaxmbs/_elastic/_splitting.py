@@ -279,7 +279,7 @@ class StaticStart(AbstractStart):
 def _axial_forces(system: MultibodySystem, t: Scalar) -> tuple[Float[Array, " rods"], Any]:
     """Mean axial force of each rod, compression positive (N)."""
     q, v = system.reference_q, system.initial_v
-    found = solve_with_friction(system, ElasticResolution(), q, v, t)
+    found = solve_with_friction(system, q, v, t, formulation=ElasticResolution())
     elasticity = system.elasticity(q, v, t)
     assert elasticity is not None
     return elasticity.deformation_forces(found.multipliers), found.result

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from jaxtyping import Array, Float
 from scipy.sparse.linalg import eigsh, LinearOperator
 
-from .. import _settings
+from .. import _checks, _settings
 from .._bodies import ReducedBody
 from .._checks import shown
 from .._custom_types import NumberList, Setting
@@ -345,7 +345,7 @@ class StiffnessDamping(AbstractDamping):
 
 
 def _not_negative(ratio: Any) -> Float[np.ndarray, " ratios"] | float:
-    if not _settings.holds_numbers(ratio) or np.ndim(ratio) == 0:
+    if not _checks.holds_numbers(ratio) or np.ndim(ratio) == 0:
         return _settings.known_number(ratio, "ratio", least=0)
     ratios = np.asarray(_settings.vector(ratio, "ratio"), float)
     if np.any(ratios < 0):

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._constraints import Frames, one_or_all, own_coordinates, Twists
 from .._constraints._fields import (
     MARKER_POINTS,
@@ -223,8 +223,8 @@ class GeneralizedForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies = _checks.body_names(bodies, None)
-        self.function = _checks.function(function, "function", "q, v, t")
-        self.potential = _checks.optional_function(potential, "potential", "q")
+        self.function = _settings.function(function, "function", arguments="q, v, t")
+        self.potential = _settings.optional_function(potential, "potential", arguments="q")
 
     def placements(self, references: Frames) -> Frames:
         return own_coordinates(self.bodies, references)
@@ -284,8 +284,8 @@ class UserForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies, self.at = markers_of(markers)
-        self.function = _checks.function(function, "function", "frames, twists, t")
-        self.potential = _checks.optional_function(potential, "potential", "frames")
+        self.function = _settings.function(function, "function", arguments="frames, twists, t")
+        self.potential = _settings.optional_function(potential, "potential", arguments="frames")
 
     def placements(self, references: Frames) -> Frames:
         del references
@@ -395,8 +395,10 @@ class StatefulForce(AbstractBodyForce):
     ):
         self.name = _checks.name(name, "a force")
         self.bodies, self.at = markers_of(markers)
-        self.function = _checks.function(function, "function", "frames, twists, states, t")
-        self.rates = _checks.function(rates, "rates", "frames, twists, states, t")
+        self.function = _settings.function(
+            function, "function", arguments="frames, twists, states, t"
+        )
+        self.rates = _settings.function(rates, "rates", arguments="frames, twists, states, t")
         names = tuple(_checks.name(own, "a state") for own in _checks.name_list(states, "states"))
         if not names or len({*names}) != len(names):
             raise ValueError(f"states must have different names, got {list(names)!r}.")

@@ -160,9 +160,9 @@ class _Constant(eqx.Module):
 def _work_force(given: Any) -> WorkForce:
     if callable(given):
         return _settings.function(given, "work_force", "a function of q, v and t", "q, v, t")
-    if not _settings.holds_numbers(given):
+    if not _checks.holds_numbers(given):
         raise TypeError(
             "work_force must be a function of q, v and t, or a vector of numbers, got "
-            f"{_settings.shown(given)}."
+            f"{_checks.shown(given)}."
         )
     return _Constant(_settings.vector(given, "work_force"))

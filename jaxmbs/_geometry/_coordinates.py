@@ -13,7 +13,7 @@ from jax import lax
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _settings
 from .._custom_types import Scalar
 from ._quaternion import (
     cross_matrix,
@@ -59,7 +59,9 @@ def quantities_of(given: Any, names: Sequence[str]) -> dict[str, Quantity]:
 
     **Raises:** `ValueError` for another name, and for a value that is not a quantity.
     """
-    known = _checks.table({} if given is None else given, "quantities", "Quantity")
+    known = _settings.mapping(
+        {} if given is None else given, "quantities", '{"x": Quantity("length", "m")}'
+    )
     for name, quantity in known.items():
         if name not in names:
             raise ValueError(f"quantities names {name!r:.50}; there are {', '.join(names)}.")

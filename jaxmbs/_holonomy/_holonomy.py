@@ -13,7 +13,7 @@ from .. import _settings
 from .._constraints import Driver
 from .._custom_types import BoolScalar, PRNGKeyArray, RealScalarLike, Scalar, Setting
 from .._kinematics import close_neighbour
-from .._limits import EXACT
+from .._limits import EXACT, RANK
 from .._programs import program
 from .._solvability._state import check_numbers
 from .._stop_gradient import stop_gradient
@@ -94,8 +94,7 @@ def holonomy(
     samples = _settings.whole_number(samples, "samples", least=1)
     nearest, advice = system.tolerances.least_spread, "neighbours are about 0.05 away"
     spread = _settings.between(spread, "spread", least=nearest, most=1, advice=advice)
-    least = float(np.finfo(np.float64).eps)
-    limit = _settings.between(tolerance, "tolerance", least=least, below=1, advice="1e-9 is usual")
+    limit = _settings.between(tolerance, "tolerance", RANK)
     options = _Options(key, samples, spread.astype(q.dtype), limit.astype(q.dtype))
     return _holonomy(system, q, jnp.asarray(t, q.dtype), options)
 

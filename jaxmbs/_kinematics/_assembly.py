@@ -32,6 +32,7 @@ from jaxtyping import Array, Float
 from .. import _printing, _settings
 from .._checks import concrete, known_array
 from .._custom_types import BoolScalar, RealScalarLike, Scalar, Setting
+from .._errors import AnalysisError
 from .._limits import EXACT, Tolerances
 from .._linalg import directional_derivative, KKTSystem, motion_solver, saddle_point
 from .._linalg._concrete_rank import values_and_rank
@@ -186,11 +187,11 @@ def assemble(
 
     **Returns:** an `Assembly`.
 
-    **Raises:** `RuntimeError` if the mechanism does not close (naming the joint that stays open and
-    by how much, and where its branch ends the driver, its value there and the rank), or the nearest
-    point is not found. Under `jit` or `vmap` that error is raised at run time without the names, by
-    a callback with which JAX neither keeps nor exports a program; with `throw=False` the `result`
-    reports it instead.
+    **Raises:** `AnalysisError` if the mechanism does not close (naming the joint that stays open
+    and by how much, and where its branch ends the driver, its value there and the rank), or the
+    nearest point is not found. Under `jit` or `vmap` a `RuntimeError` is raised at run time without
+    the names, by a callback with which JAX neither keeps nor exports a program; with `throw=False`
+    the `result` reports it instead.
 
     Nocedal & Wright 2006, Numerical Optimization, section 18.1 (the nearest point); Allgower &
     Georg 1990, Numerical Continuation Methods, chapter 6 (the drivers).
@@ -204,7 +205,7 @@ def assemble(
             checked = assembly.result.error_if(assembly.q, failed)
             return eqx.tree_at(lambda a: a.q, assembly, checked)
         if bool(failed):
-            raise RuntimeError(_explanation(system, q, t, assembly))
+            raise AnalysisError(_explanation(system, q, t, assembly))
     return assembly
 
 

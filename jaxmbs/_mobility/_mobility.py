@@ -12,7 +12,7 @@ from .. import _settings
 from .._checks import known_array, number
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._kinematics import is_closed
-from .._limits import EXACT
+from .._limits import EXACT, RANK
 from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._solvability import Solvability
@@ -98,8 +98,7 @@ def _checked(
     order = _settings.whole_number(order, "order", least=2, most=12)
     nearest = system.tolerances.least_spread
     distance = _settings.known_number(spread, "spread", least=nearest, most=0.5)
-    least = float(np.finfo(np.float64).eps)
-    limit = _settings.known_number(tolerance, "tolerance", least=least, below=1)
+    limit = _settings.known_number(tolerance, "tolerance", RANK)
     refuse_acceleration_level(
         system.structure, "mobility", "ask it of the mechanism without its servos"
     )

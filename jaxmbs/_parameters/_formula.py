@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._errors import AbstractError
+
 
 # From the name of a number to its value.
 Lookup = Callable[[str], Any]
@@ -26,7 +28,7 @@ Lookup = Callable[[str], Any]
 _LARGEST_COUNT = 10_000
 
 
-class FormulaError(ValueError):
+class FormulaError(AbstractError, ValueError):
     """Error in a formula, or a formula without a value."""
 
 

@@ -103,7 +103,7 @@ class Between(AbstractBound):
         self.expression = _settings.text(expression, "expression", _SUCH_AS)
         self.low = _settings.between(low, "low")
         self.high = _settings.between(high, "high")
-        ends = [_settings.known_numbers(x) for x in (low, high)]
+        ends = [_checks.concrete(x) for x in (low, high)]
         if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
             raise ValueError(f"low must not be greater than high, got {low} and {high}.")
 
@@ -118,7 +118,7 @@ class Between(AbstractBound):
 
 
 def _shown(value: Float[Array, ""]) -> str:
-    known = _settings.known_numbers(value)
+    known = _checks.concrete(value)
     return "a traced number" if known is None else f"{float(known):.6g}"
 
 
@@ -353,7 +353,7 @@ class FrictionCone(AbstractBound):
             raise ValueError(
                 f"normal must be a direction of two or three components, got {shown(normal)}."
             )
-        known = _settings.known_numbers(normal)
+        known = _checks.concrete(normal)
         if known is not None:
             _checks.nonzero(known, "normal", "give a direction such as (0, 0, 1)")
         self.body = None if body is None else _settings.text(body, "body", "'leg'")
@@ -400,7 +400,7 @@ def _tangents(normal: Float[Array, " dim"]) -> Float[Array, "_ dim"]:
     """Orthonormal directions across a normal, from the axis that is least aligned with it."""
     if normal.shape[0] == 2:
         return jnp.stack([-normal[1], normal[0]])[None]
-    known = _settings.known_numbers(normal)
+    known = _checks.concrete(normal)
     axis = jnp.eye(3)[jnp.argmin(jnp.abs(normal)) if known is None else np.argmin(np.abs(known))]
     first = axis - (axis @ normal) * normal
     first = first / jnp.linalg.norm(first)

@@ -78,7 +78,7 @@ def numbers_of_state(
     report = analyze(system, q, v, t, criterion=criterion, elastic=elastic)
     multipliers, result = state.multipliers, report.result
     if multipliers is None:
-        found = solve_with_friction(system, formulation, q, v, t)
+        found = solve_with_friction(system, q, v, t, formulation=formulation)
         multipliers = found.multipliers
         result = RESULTS.where(found.result == RESULTS.successful, result, found.result)
         # An invalid state is reported first.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._errors import optional
+from .._errors import AnalysisError, optional
 from .._limits import EXACT
 from ._numbers import StateNumbers
 
@@ -156,7 +156,7 @@ def _vertices(
 
 def _linprog(cost: np.ndarray, matrix, limit: np.ndarray, bounds):
     """
-    **Raises:** `RuntimeError` if HiGHS does not solve a program that has a solution.
+    **Raises:** `AnalysisError` if HiGHS does not solve a program that has a solution.
     """
     found = optional("scipy.optimize", "ranges").linprog(
         cost,
@@ -170,7 +170,7 @@ def _linprog(cost: np.ndarray, matrix, limit: np.ndarray, bounds):
         },
     )
     if found.status:
-        raise RuntimeError(
+        raise AnalysisError(
             f"HiGHS did not solve a linear program of {matrix.shape[0]} inequalities: "
             f"{found.message} Give bounds whose numbers are closer to those of the loads."
         )

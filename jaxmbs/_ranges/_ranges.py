@@ -73,7 +73,7 @@ def ranges(
     **Returns:** `Ranges`.
 
     **Raises:** `ValueError` for a bound or combination that means nothing in this system, and for
-    a state that the constraints do not allow; `RuntimeError` if a program is not solved;
+    a state that the constraints do not allow; `AnalysisError` if a program is not solved;
     `TypeError` for traced numbers.
     """
     velocity = known_array(np.zeros(system.structure.nv, q.dtype)) if v is None else v

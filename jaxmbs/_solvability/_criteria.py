@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _settings
 from .._custom_types import Numbers, Scalar, Setting
-from .._limits import EXACT
+from .._limits import EXACT, RANK
 from .._linalg import (
     AbstractQRMethod,
     pivoted_qr,
@@ -27,14 +27,11 @@ from ._expression import Questions
 
 
 def rank_tolerance(value: Any) -> Scalar:
-    """The part of the first pivot below which a pivot is zero. Pivots carry rounding, so that with
-    less than that every rank would be full; with all of the first pivot every rank would be none.
+    """The part of the first pivot below which a pivot is zero.
 
-    **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of that
-    range.
+    **Raises:** `TypeError` for a value that is not a number, `ValueError` for one out of the range.
     """
-    least = float(np.finfo(np.float64).eps)
-    return _settings.between(value, "tolerance", least=least, below=1, advice="1e-9 is usual")
+    return _settings.between(value, "tolerance", RANK)
 
 
 def threshold(tolerance: Scalar, precision: Scalar | None) -> Scalar:

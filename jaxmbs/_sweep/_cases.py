@@ -149,7 +149,7 @@ class Cases(AbstractAnswer):
 
 def _column(name: Any, column: Any) -> np.ndarray:
     _settings.text(name, "a name of Cases", "'bodies.crank.mass'")
-    if not _settings.holds_numbers(column) and np.size(column):
+    if not _checks.holds_numbers(column) and np.size(column):
         raise ModelError(f"{name!r} needs an array of numbers, got {_checks.shown(column)}.")
     array = np.array(column, dtype=float)
     if array.ndim == 0:
@@ -173,7 +173,7 @@ def _scaled(
         got = f"got {_checks.shown(pair)}."
         if isinstance(pair, str) or np.ndim(pair) == 0 or len(pair) != 2:
             raise ModelError(f"{name!r} needs a lowest and a highest value, {got}")
-        if not all(map(_settings.holds_numbers, pair)):
+        if not all(map(_checks.holds_numbers, pair)):
             raise ModelError(f"{name!r} needs numbers as its lowest and highest, {got}")
         low, high = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in pair))
         if not np.all(np.isfinite(low) & np.isfinite(high) & (low <= high)):

@@ -447,7 +447,7 @@ class Misfit(AbstractQuestion):
             rows = jnp.zeros((len(structure.rows),), q.dtype)
             rows = rows.at[structure.geometric_rows].set(residual)
             formulation = ElasticTruncated(self.rank, self.decided, rows)
-        solved = solve_with_friction(system, formulation, q, v, t)
+        solved = solve_with_friction(system, q, v, t, formulation=formulation)
         places = system.places(q, v, t)
         maps = wrench_maps(places, system.constraint_matrix(q, v, t))
         seconds = _seconds(places.layout)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _settings
+from .. import _checks, _settings
 from .._checks import known_array, of_known, picked, shown
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import simulate, SimulationError, Trajectory
@@ -290,9 +290,9 @@ def _rows(system: AbstractSystem, q: Any, v: Any) -> tuple[Array, Array]:
     rows = []
     for what, given, size in (("q", q, system.structure.nq), ("v", v, system.structure.nv)):
         expected = f"{what} must be an array of {size} numbers for each run"
-        if not _settings.holds_numbers(given):
+        if not _checks.holds_numbers(given):
             raise TypeError(f"{expected}, got {shown(given)}.")
-        known = _settings.known_numbers(given)
+        known = _checks.concrete(given)
         array = jnp.asarray(given if known is None else known, system.reference_q.dtype)
         if array.ndim not in (1, 2) or array.shape[-1] != size or not array.shape[0]:
             raise ValueError(f"{expected}, got shape {list(array.shape)}.")

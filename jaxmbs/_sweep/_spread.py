@@ -187,7 +187,9 @@ def workspace(
     **Returns:** a `Workspace`, for `sweep` and `jaxmbs.plot.draw_map`.
     """
     report = analyze(system, q, v, t)
-    solved = solve_with_friction(system, chosen_formulation(None, system.structure), q, v, t)
+    solved = solve_with_friction(
+        system, q, v, t, formulation=chosen_formulation(None, system.structure)
+    )
     structure = system.structure
     selections = []
     for constraint, body in report.layout.pairs:

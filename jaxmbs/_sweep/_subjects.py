@@ -909,7 +909,7 @@ def vary(model: Setting[Model], values: Setting[Mapping[str, Numbers]]) -> Model
     _settings.mapping(values, "values", '{"bodies.crank.mass": 1.0}')
     subject = subject_of(model, None, None, 0.0)
     for name, value in values.items():
-        if not _settings.holds_numbers(value):
+        if not _checks.holds_numbers(value):
             raise ModelError(f"{name!r} needs a number or an array, got {shown(value)}.")
     full = {subject.name(name): value for name, value in values.items()}
     twice = doubled(subject, list(full))

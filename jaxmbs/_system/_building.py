@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._bodies import (
     AbstractBody,
     AbstractElement,
@@ -130,12 +130,12 @@ def build(
 ) -> Built:
     """Check that the parts belong together, and lay them out. `default`: the dimension, where no
     body is anywhere."""
-    bodies = _checks.parts(bodies, AbstractBody, "bodies")
-    joints = _checks.parts(joints, AbstractJoint, "joints")
-    drivers = _checks.parts(drivers, Driver, "drivers")
-    forces = _checks.parts(forces, AbstractForce, "forces")
-    elements = _checks.parts(elements, AbstractElement, "elements")
-    compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
+    bodies = _settings.parts(bodies, AbstractBody, "bodies")
+    joints = _settings.parts(joints, AbstractJoint, "joints")
+    drivers = _settings.parts(drivers, Driver, "drivers")
+    forces = _settings.parts(forces, AbstractForce, "forces")
+    elements = _settings.parts(elements, AbstractElement, "elements")
+    compliances = _settings.parts(compliances, AbstractCompliance, "compliances")
     _refuse_names(bodies, forces, (*joints, *drivers), elements, compliances)
     for part in (*bodies, *joints, *drivers, *forces, *elements, *compliances):
         _refuse_other_precision(part)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _settings
 from .._bodies import AbstractBody, AbstractElement, GeneralizedBody
 from .._bodies._generalized_body import EnergyFunction, ForceFunction, MassFunction, StateEnergy
 from .._compliances import AbstractCompliance
@@ -71,12 +71,12 @@ class Model(eqx.Module):
             )
         self.name = _checks.title(name, "a model")
         self.dimension = dimension
-        self.bodies = _checks.parts(bodies, AbstractBody, "bodies")
-        self.joints = _checks.parts(joints, AbstractJoint, "joints")
-        self.drivers = _checks.parts(drivers, Driver, "drivers")
-        self.forces = _checks.parts(forces, AbstractForce, "forces")
-        self.elements = _checks.parts(elements, AbstractElement, "elements")
-        self.compliances = _checks.parts(compliances, AbstractCompliance, "compliances")
+        self.bodies = _settings.parts(bodies, AbstractBody, "bodies")
+        self.joints = _settings.parts(joints, AbstractJoint, "joints")
+        self.drivers = _settings.parts(drivers, Driver, "drivers")
+        self.forces = _settings.parts(forces, AbstractForce, "forces")
+        self.elements = _settings.parts(elements, AbstractElement, "elements")
+        self.compliances = _settings.parts(compliances, AbstractCompliance, "compliances")
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.precision = PRECISION(precision)
         self.possible_precision = None
@@ -156,8 +156,8 @@ def GeneralizedSystem(
 
     **Raises:** `ValueError` or `TypeError` that names what is wrong.
     """
-    held = _checks.table(constraints, "constraints", "constraints")
-    _checks.parts(held.values(), AbstractConstraint, "constraints")
+    held = _settings.mapping(constraints, "constraints", '{"c": PfaffianConstraint([1.0])}')
+    _settings.parts(held.values(), AbstractConstraint, "constraints")
     body = GeneralizedBody(
         _BODY,
         coordinates,
@@ -172,7 +172,9 @@ def GeneralizedSystem(
         velocity=velocity,
         lengths=lengths,
         quantities=quantities,
-        parts={} if bodies is None else _checks.table(bodies, "bodies", "pairs of lists"),
+        parts={}
+        if bodies is None
+        else _settings.mapping(bodies, "bodies", '{"arm": (["x", "y"], ["angle"])}'),
     )
     joints = [constraint.on(name, _BODY) for name, constraint in held.items()]
     return MultibodySystem([body], joints, length=length)

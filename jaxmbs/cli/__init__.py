@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 # Packages of the extra, which are loaded where they are used.
-_NEEDED = ("filelock", "matplotlib", "platformdirs", "pydantic", "rich", "tomlkit", "typer")
+_NEEDED = ("filelock", "matplotlib", "platformdirs", "rich", "tomlkit", "typer")
 
 
 def main() -> None:

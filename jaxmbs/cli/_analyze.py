@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from .._checks import as_numpy
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._mobility import is_left_out, LEFT_OUT, Mobility, mobility, without_asking
 from .._printing import Column, Description, Table
 from .._solvability import (
@@ -32,7 +32,6 @@ from .._solvability import (
 from .._system import Model, MultibodySystem
 from . import _load
 from ._given_state import check_time, configuration_at, in_order, of_model
-from ._output import AnalysisFailed
 from ._requests import Analyze as Request, Method, names_of
 
 
@@ -64,7 +63,7 @@ class Analysis(NamedTuple):
 def answer(request: Request) -> Description:
     """The analysis of the reference configuration, which must be closed.
 
-    **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
+    **Raises:** `ModelError` for bad input, `AnalysisError` when it does not close.
     """
     return described(analysis(_load.load(request.model), request))
 
@@ -72,7 +71,7 @@ def answer(request: Request) -> Description:
 def analysis(model: Model, request: Request) -> Analysis:
     """Compute everything that is requested.
 
-    **Raises:** `ModelError` for bad input, `AnalysisFailed` when it does not close.
+    **Raises:** `ModelError` for bad input, `AnalysisError` when it does not close.
     """
     criterion = _criterion(request)
     system = model.system()
@@ -81,7 +80,7 @@ def analysis(model: Model, request: Request) -> Analysis:
     q = configuration_at(system, request.time, request.assemble)
     v, t = system.initial_v, request.time
     if not bool(np.all(np.isfinite(np.asarray(system.constraint_matrix(q, v, t))))):
-        raise AnalysisFailed(
+        raise AnalysisError(
             "the constraint matrix is not finite at this configuration; a distance of length "
             "zero or a rolling disk that lies flat has no derivative."
         )

@@ -1,18 +1,18 @@
 """`jaxmbs design`: a study from a file."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import shown
+from .. import _settings
+from .._checks import one_of, shown
 from .._design import (
     AbstractObjective,
     AbstractOptimiser,
-    AbstractQuantity,
-    AbstractRun,
     AtMost,
     AtState,
     BFGS,
@@ -36,12 +36,13 @@ from .._design import (
     TrustRegion,
     Visit,
 )
+from .._design._study import STATES
 from .._dynamics._trajectory import MOST_STATES
 from .._errors import ModelError
 from .._printing import Description
 from .._sweep import Cases
 from .._system import Model
-from ..io import _registry
+from ..io._registry import check_head, check_keys, check_table, placed, tables_of
 from ..io._toml import read_toml
 from . import _load
 from ._computing import is_shown, say
@@ -50,79 +51,53 @@ from ._requests import Design as Request
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of a study file, validated by pydantic, and the study that they describe.
+# The tables of a study file: their keys are arguments of what they make, which checks them.
 # --------------------------------------------------------------------------------------------------
 
 
-_KEYS = (
-    "schema",
-    "model",
-    "run",
-    "objective",
-    "parameter",
-    "constraint",
-    "optimiser",
-    "starts",
+def _driven(end: float, count: int = STATES) -> Driven:
+    end = _settings.known_number(end, "end", above=0)
+    count = _settings.whole_number(count, "count", least=2, most=MOST_STATES)
+    return Driven(np.linspace(0.0, end, count))
+
+
+class _Kind(NamedTuple):
+    """What a table makes, and the keys that it may have for it."""
+
+    make: Callable[..., Any]
+    keys: tuple[str, ...]
+
+
+_RUNS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "state": _Kind(AtState, ()),
+        "driven": _Kind(_driven, ("end", "count")),
+        "motion": _Kind(Motion, ("end", "count", "rtol", "atol")),
+    }
 )
-
-
-class RunTable(_registry.AbstractTable):
-    """`[run]`: what is computed of each design."""
-
-    kind: Literal["state", "driven", "motion"] = "state"
-    time: float = 0.0
-    end: float | None = None
-    count: int = 51
-    rtol: float = 1e-8
-    atol: float = 1e-10
-
-
-class ObjectiveTable(_registry.AbstractTable):
-    """`[objective]`: the kind, and the quantity that it is of."""
-
-    kind: Literal["peak", "final", "mean-square"]
-    force: str | list[str] | None = None
-    torque: str | list[str] | None = None
-    body: str | None = None
-    combination: str | None = None
-    exponent: float | None = None
-
-
-class ConstraintTable(_registry.AbstractTable):
-    """`[[constraint]]`: as an objective, with what it is to be at most."""
-
-    kind: Literal["peak", "final", "mean-square"]
-    at_most: float
-    force: str | list[str] | None = None
-    torque: str | list[str] | None = None
-    body: str | None = None
-    combination: str | None = None
-    exponent: float | None = None
-
-
-class ParameterTable(_registry.AbstractTable):
-    """`[[parameter]]`."""
-
-    name: str
-    low: float
-    high: float
-    start: float | None = None
-
-
-class OptimiserTable(_registry.AbstractTable):
-    """`[optimiser]`."""
-
-    method: Literal["adam", "bfgs", "slsqp", "trust-constr"]
-    steps: int | None = None
-    rate: float | None = None
-    tolerance: float | None = None
-
-
-class StartsTable(_registry.AbstractTable):
-    """`[starts]`: many random starts, uniform between the bounds."""
-
-    count: int
-    seed: int = 0
+_OPTIMISERS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "adam": _Kind(Descent, ("steps", "rate")),
+        "bfgs": _Kind(BFGS, ("steps", "tolerance")),
+        "slsqp": _Kind(SLSQP, ("steps", "tolerance")),
+        "trust-constr": _Kind(TrustRegion, ("steps", "tolerance")),
+    }
+)
+_OBJECTIVES: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "peak": _Kind(Peak, ("exponent",)),
+        "final": _Kind(Final, ()),
+        "mean-square": _Kind(MeanSquare, ()),
+    }
+)
+_QUANTITIES: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "force": _Kind(Force, ("body",)),
+        "torque": _Kind(Torque, ("body",)),
+        "combination": _Kind(Combination, ()),
+    }
+)
+_KEYS = ("schema", "model", "run", "objective", "parameter", "constraint", "optimiser", "starts")
 
 
 class StudyFile(NamedTuple):
@@ -145,42 +120,31 @@ def read_study(path: str | Path) -> StudyFile:
     """
     path = Path(path)
     content = read_toml(path)
-    for key in content:
-        if key not in _KEYS:
-            raise ModelError(
-                f"unknown key {shown(key)} in the file; the keys are {', '.join(_KEYS)}."
-            )
-    schema = content.get("schema")
-    if type(schema) is not int or schema != 1:
-        raise ModelError(f"schema must be 1, got {shown(schema)}.")
+    check_head(content, _KEYS)
     model = _model(content.get("model"), path.parent)
     parameters = _parameters(content)
-    objective = _table(content, "objective", ObjectiveTable)
-    run = _table(content, "run", RunTable, {})
-    chosen = _run_of_study(run)
-    study = _said("the file", lambda: Study(model, list(parameters), run=chosen))
-    bounds = {name: (x["low"], x["high"]) for name, x in parameters.items()}
-    given = {name: x["start"] for name, x in parameters.items() if x.get("start") is not None}
+    if "objective" not in content:
+        raise ModelError("the table [objective] is missing.")
+    run = _made("[run]", content.get("run", {}), _RUNS, "kind", "state")
+    with placed("the file"):
+        study = Study(model, list(parameters), run=run)
+    bounds = {name: (own["low"], own["high"]) for name, own in parameters.items()}
+    start = {name: own["start"] for name, own in parameters.items() if "start" in own}
     starts = _starts(content, bounds)
-    constraints = _constraints(content)
+    constraints = tuple(
+        _constraint(entry, f"constraint number {k + 1}")
+        for k, entry in enumerate(tables_of(content, "constraint"))
+    )
     optimiser = None
     if "optimiser" in content:
-        optimiser = _optimiser(_table(content, "optimiser", OptimiserTable))
+        optimiser = _made("[optimiser]", content["optimiser"], _OPTIMISERS, "method")
     if starts is not None and (constraints or not isinstance(optimiser, Descent | None)):
         raise ModelError(
             "[starts]: many starts go with method 'adam' and no [[constraint]]; leave one of them "
             "out."
         )
-    return StudyFile(
-        model,
-        study,
-        _objective(objective, "objective"),
-        bounds,
-        constraints,
-        given,
-        optimiser,
-        starts,
-    )
+    objective = _objective(content["objective"], "[objective]")
+    return StudyFile(model, study, objective, bounds, constraints, start, optimiser, starts)
 
 
 def _model(given: Any, folder: Path) -> Model:
@@ -193,135 +157,73 @@ def _model(given: Any, folder: Path) -> Model:
     return _load.load(str(beside) if given.endswith(".toml") else given)
 
 
-def _table(
-    content: Mapping[str, Any],
-    key: str,
-    table: type[_registry.AbstractTable],
-    default: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The keys that one table gives."""
-    if key not in content and default is None:
-        raise ModelError(f"the table [{key}] is missing.")
-    return _registry.validate(table, content.get(key, default), f"[{key}]")
-
-
-def _tables(content: Mapping[str, Any], key: str) -> list[Any]:
-    entries = content.get(key, [])
-    if not isinstance(entries, list):
-        raise ModelError(f"[{key}] must be written [[{key}]], as there may be several.")
-    return entries
+def _made(
+    where: str, table: Any, kinds: Mapping[str, _Kind], key: str, default: str | None = None
+) -> Any:
+    """The result of a table, one key of which selects its kind."""
+    check_table(table, where)
+    with placed(where):
+        kind = one_of(table.get(key, default), kinds, key)
+    make, keys = kinds[kind]
+    arguments = inspect.signature(make).parameters
+    needed = [own for own in keys if arguments[own].default is inspect.Parameter.empty]
+    check_keys((key, *keys), table, f"{where} of {key} {kind!r}", needed)
+    with placed(where):
+        return make(**{own: table[own] for own in keys if own in table})
 
 
 def _parameters(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for k, entry in enumerate(_tables(content, "parameter")):
-        values = _registry.validate(ParameterTable, entry, f"parameter number {k + 1}")
-        if values["name"] in found:
-            raise ModelError(f"the parameter {shown(values['name'])} is given twice.")
-        found[values["name"]] = values
+    for k, entry in enumerate(tables_of(content, "parameter")):
+        where = f"parameter number {k + 1}"
+        check_keys(("name", "low", "high", "start"), entry, where, ("name", "low", "high"))
+        with placed(where):
+            name = _settings.text(entry["name"], "name", "'bodies.crank.mass'")
+            for key in entry.keys() - {"name"}:
+                _settings.known_number(entry[key], key)
+        if name in found:
+            raise ModelError(f"the parameter {shown(name)} is given twice.")
+        found[name] = entry
     if not found:
         raise ModelError("the file declares no parameter; add a [[parameter]] table.")
     return found
 
 
-def _run_of_study(values: dict[str, Any]) -> AbstractRun:
-    kind = values.get("kind", "state")
-    if kind == "state":
-        _only(values, "[run] of kind 'state'", ("kind",))
-        return AtState()
-    if values.get("end") is None or values["end"] <= 0:
-        raise ModelError(f"[run] of kind {kind!r} needs an end (s) greater than zero.")
-    count = values.get("count", 51)
-    if not 2 <= count <= MOST_STATES:
-        raise ModelError(f"[run]: count must be from 2 to {MOST_STATES:.0e}, got {shown(count)}.")
-    if kind == "driven":
-        _only(values, "[run] of kind 'driven'", ("kind", "end", "count"))
-        return Driven(np.linspace(0.0, values["end"], count))
-    _only(values, "[run] of kind 'motion'", ("kind", "end", "count", "rtol", "atol"))
-    chosen = {key: values[key] for key in ("rtol", "atol") if key in values}
-    return _said("[run]", lambda: Motion(values["end"], count=count, **chosen))
-
-
-def _only(values: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> None:
-    """Refuse keys that mean nothing there."""
-    for key in values:
-        if key not in keys:
-            raise ModelError(f"{where} has no key {shown(key)}; its keys are {', '.join(keys)}.")
-
-
-def _objective(values: dict[str, Any], where: str) -> AbstractObjective:
-    kind, exponent = values["kind"], values.get("exponent")
-    quantity = _quantity(values, where)
-    if kind == "peak":
-        return _said(where, lambda: Peak(quantity, exponent))
-    if exponent is not None:
-        raise ModelError(f"[{where}]: exponent belongs to kind 'peak'; leave it out.")
-    return _SIMPLE[kind](quantity)
-
-
-_SIMPLE: Mapping[str, Callable[[AbstractQuantity], AbstractObjective]] = MappingProxyType(
-    {"final": Final, "mean-square": MeanSquare}
-)
-
-
-_RESULTANTS: Mapping[str, Callable[..., AbstractQuantity]] = MappingProxyType(
-    {"force": Force, "torque": Torque}
-)
-
-
-def _quantity(values: dict[str, Any], where: str) -> AbstractQuantity:
-    given = [key for key in (*_RESULTANTS, "combination") if values.get(key) is not None]
+def _objective(table: Any, where: str, *own: str) -> AbstractObjective:
+    """`own`: further keys of the table."""
+    check_table(table, where)
+    with placed(where):
+        kind = one_of(table.get("kind"), _OBJECTIVES, "kind")
+    given = [key for key in _QUANTITIES if key in table]
     if len(given) != 1:
         raise ModelError(
-            f"[{where}]: give `force` or `torque` (of a joint, or several) or `combination` (of "
+            f"{where}: give `force` or `torque` (of a joint, or several) or `combination` (of "
             'multipliers, such as "W1 - W2"), one of the three.'
         )
     (key,) = given
-    if key in _RESULTANTS:
-        return _said(where, lambda: _RESULTANTS[key](values[key], values.get("body")))
-    if values.get("body") is not None:
-        raise ModelError(f"[{where}]: body belongs to force and torque; leave it out.")
-    return _said(where, lambda: Combination(values[key]))
+    objective, quantity = _OBJECTIVES[kind], _QUANTITIES[key]
+    keys = (key, *quantity.keys, *objective.keys)
+    check_keys(("kind", *keys, *own), table, f"{where} of kind {kind!r} and {key}", own)
+    with placed(f"{where}, {key}"):
+        made = quantity.make(table[key], *(table.get(own) for own in quantity.keys))
+    with placed(where):
+        return objective.make(made, *(table.get(own) for own in objective.keys))
 
 
-def _constraints(content: Mapping[str, Any]) -> tuple[AtMost, ...]:
-    found = []
-    for k, entry in enumerate(_tables(content, "constraint")):
-        where = f"constraint number {k + 1}"
-        values = _registry.validate(ConstraintTable, entry, where)
-        found.append(AtMost(_objective(values, where), values["at_most"]))
-    return tuple(found)
-
-
-def _optimiser(values: dict[str, Any]) -> AbstractOptimiser:
-    method = values["method"]
-    own = ("steps", "rate") if method == "adam" else ("steps", "tolerance")
-    _only(values, f"[optimiser] of method {method!r}", ("method", *own))
-    settings = {key: values[key] for key in own if key in values}
-    if settings.get("steps", 1) < 1:
-        raise ModelError(f"[optimiser]: steps must be at least 1, got {settings['steps']}.")
-    return _said("[optimiser]", lambda: _METHODS[method](**settings))
-
-
-_METHODS: Mapping[str, Callable[..., AbstractOptimiser]] = MappingProxyType(
-    {"adam": Descent, "bfgs": BFGS, "slsqp": SLSQP, "trust-constr": TrustRegion}
-)
+def _constraint(table: Any, where: str) -> AtMost:
+    objective = _objective(table, where, "at_most")
+    with placed(where):
+        return AtMost(objective, _settings.known_number(table["at_most"], "at_most"))
 
 
 def _starts(content: Mapping[str, Any], bounds: Mapping[str, tuple[float, float]]) -> Cases | None:
     if "starts" not in content:
         return None
-    values = _table(content, "starts", StartsTable)
-    count, seed = values["count"], values.get("seed", 0)
-    return _said("[starts]", lambda: Cases.uniform(bounds, count, seed=seed))
-
-
-def _said(where: str, make: Callable[[], Any]) -> Any:
-    """The result of `make`; an error in it names its table."""
-    try:
-        return make()
-    except ValueError as error:
-        raise ModelError(f"{where}: {error}") from None
+    table = content["starts"]
+    check_table(table, "[starts]")
+    check_keys(("count", "seed"), table, "[starts]", ("count",))
+    with placed("[starts]"):
+        return Cases.uniform(bounds, table["count"], seed=table.get("seed", 0))
 
 
 def answer(request: Request) -> Description:

@@ -12,12 +12,11 @@ from .._dynamics import consistent_state, Kinematics, Trajectory
 from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage
 from .._dynamics._trajectory import saved_times
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._kinematics import assemble, is_closed, open_constraints
 from .._printing import Column, Description, Table
 from .._programs import Compiling, program
 from .._system import LARGEST, Model, MultibodySystem
-from ._output import AnalysisFailed
 
 
 # --------------------------------------------------------------------------------------------------
@@ -53,10 +52,7 @@ def configuration_at(
     """The reference configuration, or the assembled one."""
     q = system.reference_q
     if assembled:
-        try:
-            return assemble(system, q, t).q
-        except RuntimeError as error:
-            raise AnalysisFailed(str(error)) from None
+        return assemble(system, q, t).q
     residual = _scaled_residual(system, q, as_array(t))
     if bool(is_closed(residual, system.precision)):
         return q
@@ -94,14 +90,14 @@ def initial_state(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """The state of the model file, or the nearest one that the constraints allow.
 
-    **Raises:** `ModelError` for one that they do not allow, `AnalysisFailed` if none is found.
+    **Raises:** `ModelError` for one that they do not allow, `AnalysisError` if none is found.
     """
     q, v = configuration_at(system, start, assembled), system.initial_v
     if assembled:
         try:
             return consistent_state(system, q, v, start)
         except ValueError as error:
-            raise AnalysisFailed(str(error)) from None
+            raise AnalysisError(str(error)) from None
     try:
         check_state(system, q, v, as_array(start))
     except ValueError as error:

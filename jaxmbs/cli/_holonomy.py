@@ -13,7 +13,7 @@ from ._requests import Holonomy as Request
 def answer(request: Request) -> Description:
     """Analyse the reference configuration, which must be closed.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` if it cannot be assembled.
+    **Raises:** `ModelError` for bad input; `AnalysisError` if it cannot be assembled.
     """
     model = _load.load(request.model)
     check_time(model, request.time)

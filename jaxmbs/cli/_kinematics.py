@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._dynamics import Kinematics, kinematics, KinematicsError
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._printing import Description
 from .._system import Model
 from ..io._trajectory import body_motions
@@ -21,7 +21,6 @@ from ._given_state import (
     singular,
     times_of,
 )
-from ._output import AnalysisFailed
 from ._requests import Kinematics as Request
 
 
@@ -29,7 +28,7 @@ def answer(request: Request) -> Description:
     """Follow the drivers, and write the motion where it is wanted.
 
     **Raises:** `ModelError` for bad input, a mobility that no driver moves among it;
-    `AnalysisFailed` where the mechanism cannot follow its drivers; the motion until then is
+    `AnalysisError` where the mechanism cannot follow its drivers; the motion until then is
     written all the same.
     """
     return motion_of(_load.load(request.model), request)
@@ -49,7 +48,7 @@ def motion_of(model: Model, request: Request) -> Description:
         raise ModelError(str(error)) from None
     except KinematicsError as error:
         kept = save(error.kinematics, out)
-        raise AnalysisFailed(f"{error}{kept}") from None
+        raise AnalysisError(f"{error}{kept}") from None
     save(found, out)
     return of_model(model, _described(found), out)
 

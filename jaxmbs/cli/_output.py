@@ -11,16 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from ._interrupt import STATUS, stop, Stopped
 
 
 if TYPE_CHECKING:
     from .._printing import Description
-
-
-class AnalysisFailed(RuntimeError):
-    """The input is sound, and the analysis did not succeed: exit status 1."""
 
 
 @contextmanager
@@ -38,7 +34,7 @@ def refusing() -> Iterator[None]:
     except ModelError as error:
         print(f"jaxmbs: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except AnalysisFailed as error:
+    except AnalysisError as error:
         print(f"jaxmbs: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 

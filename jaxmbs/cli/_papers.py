@@ -86,7 +86,7 @@ def _multipliers(
     times: Float[Array, " n"],
 ) -> Float[Array, "n rows"]:
     def one(state: tuple) -> Float[Array, " rows"]:
-        return solve_with_friction(system, formulation, *state).multipliers
+        return solve_with_friction(system, *state, formulation=formulation).multipliers
 
     return jax.lax.map(one, (q, v, jnp.asarray(times)))
 

@@ -9,14 +9,13 @@ from .._ranges import check_question, ranges, ranges_along
 from .._system import MultibodySystem
 from . import _load
 from ._given_state import check_time, in_order, initial_state, of_model
-from ._output import AnalysisFailed
 from ._requests import Ranges as Request, Simulate
 
 
 def answer(request: Request) -> Description:
     """Ranges at the reference configuration, or at the saved states of a motion from it.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` if it does not close, or the motion or
+    **Raises:** `ModelError` for bad input; `AnalysisError` if it does not close, or the motion or
     a linear program has no solution.
     """
     model = _load.load(request.model)
@@ -47,8 +46,6 @@ def answer(request: Request) -> Description:
         raise
     except ValueError as error:
         raise ModelError(str(error)) from None
-    except RuntimeError as error:
-        raise AnalysisFailed(str(error)) from None
     told = found.described()
     head = [said, *(f"bound: {bound}" for bound in found.bounds), *told.head]
     used = said.startswith("with")

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import shown
 from .._dynamics import simulate, SimulationError, Trajectory
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import elastic_formulation
 from .._printing import Description
 from .._ranges import AbstractBound
@@ -19,14 +19,13 @@ from ..report._states import SAVED, still, thinned
 from ..report._write import check_path, write_page
 from . import _load
 from ._given_state import check_time, initial_state, times_of
-from ._output import AnalysisFailed
 from ._requests import Report as Request
 
 
 def answer(request: Request) -> Description:
     """Compute what is shown, and write it.
 
-    **Raises:** `ModelError` for bad input; `AnalysisFailed` when the run fails; the results until
+    **Raises:** `ModelError` for bad input; `AnalysisError` when the run fails; the results until
     then are written nevertheless.
     """
     check_path(request.out)
@@ -47,7 +46,7 @@ def answer(request: Request) -> Description:
         raise ModelError(f"cannot write {str(request.out)!r}: {error.strerror}.") from None
     if failed:
         kept = f"What was computed until then is in {str(request.out)!r}."
-        raise AnalysisFailed(f"{failed} {kept}")
+        raise AnalysisError(f"{failed} {kept}")
     data = {
         "model": model.name,
         "file": str(written.path),
@@ -82,10 +81,7 @@ def _trajectory(
     if request.end is None:
         check_time(model, start)
         q, v = initial_state(system, start, request.assemble)
-        try:
-            return still(system, q, v, start)
-        except RuntimeError as error:
-            raise AnalysisFailed(str(error)) from None
+        return still(system, q, v, start)
     grid = times_of(model, start, request.end, request.every)
     if request.every is None:
         grid = np.linspace(start, request.end, request.frames or SAVED)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from .._errors import ModelError
 from .._files import check_folder
-from .._limits import LARGEST, LARGEST_PRECISION
+from .._limits import AGREEMENT, ATOL, LARGEST, LARGEST_PRECISION, NumberRange, RANK, RTOL
 from .._quoting import shown
 from . import _load
 from ._options import JsonOption, ModelArgument
@@ -88,7 +88,7 @@ class Analyze(NamedTuple):
     method: Annotated[Method, Option(help="Criterion that decides.")] = Method.qr
     tolerance: Annotated[
         float, Option(help="Rank tolerance, relative to the first pivot after scaling.")
-    ] = 1e-9
+    ] = RANK.usual
     time: _Time = 0.0
     assemble: _Closed = False
     subset: Annotated[
@@ -108,7 +108,7 @@ class Analyze(NamedTuple):
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
-        _check_share(self.tolerance)
+        _check_number("--tolerance", self.tolerance, RANK)
         for subset in self.subset:
             names_of(subset)
         _load.check(self.model)
@@ -129,14 +129,14 @@ class Flexibility(NamedTuple):
     ] = ()
     tolerance: Annotated[
         float, Option(help="What counts as agreement, relative to the largest force.")
-    ] = 0.005
+    ] = AGREEMENT.usual
     plot: _Picture = None
     json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         _check_picture(self.plot)
-        _check_share(self.tolerance)
+        _check_number("--tolerance", self.tolerance, AGREEMENT)
         self.subsets()
         _load.check(self.model)
 
@@ -155,11 +155,12 @@ class Holonomy(NamedTuple):
     spread: Annotated[
         float, Option(help="How far they are: in characteristic lengths, rad and s.")
     ] = 0.05
-    tolerance: Annotated[float, Option(help="Of ranks and of the measure.")] = 1e-9
+    tolerance: Annotated[float, Option(help="Of ranks and of the measure.")] = RANK.usual
     json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
+        _check_number("--tolerance", self.tolerance, RANK)
         _load.check(self.model)
 
 
@@ -229,9 +230,9 @@ class Simulate(NamedTuple):
     every: Annotated[
         float | None, Option(help="Time between saved states (s); the end alone if left out.")
     ] = None
-    rtol: Annotated[float, Option(help="Relative tolerance of a step.")] = 1e-8
+    rtol: Annotated[float, Option(help="Relative tolerance of a step.")] = RTOL.usual
     atol: Annotated[float, Option(help="Absolute tolerance of a step (m, rad, m/s, rad/s).")] = (
-        1e-10
+        ATOL.usual
     )
     formulation: Annotated[
         str | None, Option(help=f"One of {', '.join(FORMULATIONS)}; default minimum-norm.")
@@ -251,9 +252,8 @@ class Simulate(NamedTuple):
                 f"{', '.join(FORMULATIONS)}."
             )
         check_duration(self.time, self.end, self.every)
-        for option, value in (("--rtol", self.rtol), ("--atol", self.atol)):
-            if not (math.isfinite(value) and value > 0):
-                raise ModelError(f"{option} must be greater than zero, got {value:g}.")
+        _check_number("--rtol", self.rtol, RTOL)
+        _check_number("--atol", self.atol, ATOL)
         if self.out is not None:
             check_folder(self.out)
         _load.check(self.model)
@@ -302,13 +302,10 @@ class Sweep(NamedTuple):
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         for word in ("processes", "devices", "chunk", "random"):
-            number = getattr(self, word)
-            if number is not None and number < 1:
-                raise ModelError(f"--{word} must be at least 1, got {number}.")
+            _check_number(f"--{word}", getattr(self, word), NumberRange(least=1))
         if self.random is None and self.seed is not None:
             raise ModelError("--seed belongs to --random; leave it out, or add --random N.")
-        if self.seed is not None and self.seed < 0:
-            raise ModelError(f"--seed must be at least 0, got {self.seed}.")
+        _check_number("--seed", self.seed, NumberRange(least=0))
         self.axes()
         _load.check(self.model)
 
@@ -379,8 +376,7 @@ class Report(NamedTuple):
         check_folder(self.out)
         if self.every is not None and self.frames is not None:
             raise ModelError("give --every or --frames, not both.")
-        if self.frames is not None and self.frames < 2:
-            raise ModelError(f"--frames must be at least 2, got {self.frames}.")
+        _check_number("--frames", self.frames, NumberRange(least=2))
         if self.trajectory is not None:
             if self.end is not None or self.every is not None or self.assemble:
                 raise ModelError(
@@ -475,13 +471,14 @@ def check_duration(start: float, end: float, every: float | None) -> None:
             f"--end must be a time (s) later than the start and at most {LARGEST:g}, got {end:g} "
             f"with a start at {start:g}."
         )
-    if every is not None and not (math.isfinite(every) and every > 0):
-        raise ModelError(f"--every must be a time (s) greater than zero, got {every:g}.")
+    _check_number("--every", every, NumberRange(above=0, advice="it is in s"))
 
 
-def _check_share(tolerance: float) -> None:
-    if not (math.isfinite(tolerance) and 0 < tolerance < 1):
-        raise ModelError(f"--tolerance must lie between 0 and 1, got {tolerance:g}.")
+def _check_number(option: str, value: float | int | None, bounds: NumberRange) -> None:
+    """**Raises:** `ModelError` for a number that is out of its range; None is a left-out option."""
+    said = None if value is None else bounds.refusal(value, option)
+    if said is not None:
+        raise ModelError(said)
 
 
 def _check_picture(plot: Path | None) -> None:

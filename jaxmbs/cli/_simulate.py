@@ -20,7 +20,7 @@ from .._dynamics import (
     SimulationInterrupted,
     Trajectory,
 )
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import (
     AbstractFormulation,
     AugmentedLagrangian,
@@ -51,7 +51,7 @@ from ._given_state import (
     times_of,
 )
 from ._interrupt import keeping, Stopped
-from ._output import AnalysisFailed, show
+from ._output import show
 from ._requests import Simulate as Request
 
 
@@ -111,7 +111,7 @@ def answer(request: Request) -> Description:
 def run(model: Model, request: Request) -> Run:
     """Simulate, and write the trajectory where it is wanted.
 
-    **Raises:** `ModelError` for bad input, `AnalysisFailed` when the run fails; what was computed
+    **Raises:** `ModelError` for bad input, `AnalysisError` when the run fails; what was computed
     until then is written all the same. `Interrupted` after Ctrl-C.
     """
     system = model.system()
@@ -167,7 +167,7 @@ def run(model: Model, request: Request) -> Run:
         raise Interrupted(model, error.trajectory) from None
     except SimulationError as error:
         kept = save(error.trajectory, request.out)
-        raise AnalysisFailed(f"{error}{kept}") from None
+        raise AnalysisError(f"{error}{kept}") from None
     save(trajectory, request.out)
     last = trajectory.at(slice(-1, None))
     return Run(

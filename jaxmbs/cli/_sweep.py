@@ -10,14 +10,13 @@ from types import MappingProxyType
 import jax
 import numpy as np
 
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._printing import Column, Description, Table
 from .._solvability import QR, RankComparison, SVD
 from .._sweep import Cases, Certification, Sweep, sweep
 from .._verdict import Verdict
 from . import _load
 from ._computing import silence
-from ._output import AnalysisFailed
 from ._requests import Sweep as Request, SweepMethod as Method
 
 
@@ -29,7 +28,7 @@ from ._requests import Sweep as Request, SweepMethod as Method
 def spawn(processes: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes; the first one prints.
 
-    **Raises:** `AnalysisFailed` or `SystemExit` with the status of the process that failed.
+    **Raises:** `AnalysisError` or `SystemExit` with the status of the process that failed.
     """
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
@@ -65,7 +64,7 @@ def _wait(started: Sequence[subprocess.Popen[bytes]]) -> None:
                 first = _status(started[0])
                 if first in (1, 2):
                     raise SystemExit(first)
-                raise AnalysisFailed(
+                raise AnalysisError(
                     f"process {started.index(process) + 1} of {len(started)} ended with status "
                     f"{status}; what is finished is kept, and the same command goes on from there."
                 )

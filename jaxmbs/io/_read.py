@@ -5,36 +5,30 @@ from pathlib import Path
 from typing import Any
 
 from .. import _settings
-from .._bodies import AbstractBody, AbstractElement
 from .._checks import shown
-from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, Driver
+from .._constraints import Driver
 from .._custom_types import Setting
 from .._errors import ModelError
 from .._fields import keys_of
-from .._forces import AbstractForce
 from .._system import Model
-from . import _registry
 from ._digits import digits_of_tables, with_digits, written
-from ._expansion import expand, KEYS as EXPANDED
+from ._expansion import expand, GROUPS, KEYS as EXPANDED
 from ._registry import (
     BODIES,
-    COMPLIANCES,
-    ELEMENTS,
+    called,
+    check_head,
+    check_values,
+    class_of,
     FOLLOWS,
-    FORCES,
-    JOINTS,
-    MOTIONS,
+    NAME,
+    placed,
     SYNONYMS,
-    TYPED_BODIES,
+    TYPES,
 )
 from ._toml import read_toml
 
 
-_TABLES = ("body", "joint", "driver", "force", "compliance", "element")
-# Longest name of an entry in a message.
-_NAME = 60
-_KEYS = ("schema", "name", "dimension", "gravity", "precision", *_TABLES, *EXPANDED)
+_KEYS = ("schema", "name", "dimension", "gravity", "precision", *GROUPS, *EXPANDED)
 
 
 def read_model(path: Setting[str | Path]) -> Model:
@@ -62,47 +56,27 @@ def model_from_tables(
     """
     _settings.mapping(content, "content", "that of tomllib.load")
     _settings.text(default_name, "default_name", "'model'")
-    for key in content:
-        if key not in _KEYS:
-            raise ModelError(
-                f"unknown key {shown(key)} in the file; the keys are {', '.join(_KEYS)}."
-            )
     dimension = _head(content)
     name = content.get("name", default_name)
     if not isinstance(name, str):
         raise ModelError(f"name must be a text, got {shown(name)}.")
     expanded = expand(content, dimension)
-    tables = {key: _entries(expanded.tables, key) for key in _TABLES}
-    bodies = [_body(entry, i, dimension) for i, entry in enumerate(tables["body"])]
-    if not bodies:
+    if not expanded.tables["body"]:
         raise ModelError("the file declares no body; add a [[body]] table.")
-    joints = [_joint(entry, i, dimension) for i, entry in enumerate(tables["joint"])]
-    drivers = [_driver(entry, i, dimension) for i, entry in enumerate(tables["driver"])]
-    forces = [_force(entry, i, dimension) for i, entry in enumerate(tables["force"])]
-    compliances = [_compliance(entry, i, dimension) for i, entry in enumerate(tables["compliance"])]
-    elements = [_element(entry, i, dimension) for i, entry in enumerate(tables["element"])]
-    gravity = expanded.tables.get("gravity")
-    if gravity is not None:
-        gravity = _values(Model, {"gravity": gravity}, "the file", typed=False)["gravity"]
-    precision = content.get("precision")
-    if precision is not None:
-        head = {"precision": precision}
-        precision = _values(Model, head, "the file", typed=False)["precision"]
+    parts: dict[str, Any] = {
+        group: [
+            _part(kind, entry, called(kind, entry.get("name"), i), dimension)
+            for i, entry in enumerate(expanded.tables[kind])
+        ]
+        for kind, group in GROUPS.items()
+    }
+    head = {"gravity": expanded.tables.get("gravity"), "precision": content.get("precision")}
+    head = {key: value for key, value in head.items() if value is not None}
+    check_values(Model, head, "the file", typed=False)
+    with placed("the file"):
+        model = Model(name, dimension, **(parts | head), parameters=expanded.parameters)
+    # Names, and whether the parts belong together, are the system's business.
     try:
-        model = Model(
-            name,
-            dimension,
-            bodies=bodies,
-            joints=joints,
-            drivers=drivers,
-            forces=forces,
-            compliances=compliances,
-            elements=elements,
-            gravity=gravity,
-            precision=precision,
-            parameters=expanded.parameters,
-        )
-        # Names, and whether the parts belong together, are the system's business.
         model.system()
     except ValueError as error:
         raise ModelError(str(error)) from None
@@ -110,46 +84,42 @@ def model_from_tables(
 
 
 def _head(content: Mapping[str, Any]) -> int:
-    for key in ("schema", "dimension"):
-        if key not in content:
-            value = "1" if key == "schema" else "2 (planar) or 3 (spatial)"
-            raise ModelError(
-                f"the key {key!r} is missing at the head of the file; set it to {value}."
-            )
-    schema, dimension = content["schema"], content["dimension"]
-    if type(schema) is not int or schema != 1:
-        raise ModelError(f"schema must be 1, got {shown(schema)}.")
+    check_head(content, _KEYS)
+    if "dimension" not in content:
+        raise ModelError(
+            "the key 'dimension' is missing at the head of the file; set it to 2 (planar) or 3 "
+            "(spatial)."
+        )
+    dimension = content["dimension"]
     if type(dimension) is not int or dimension not in (2, 3):
         raise ModelError(f"dimension must be 2 (planar) or 3 (spatial), got {shown(dimension)}.")
     return dimension
 
 
-def _entries(content: Mapping[str, Any], key: str) -> list[Any]:
-    entries = content.get(key, [])
-    if not isinstance(entries, list):
-        raise ModelError(f"[{key}] must be written [[{key}]], as there may be several.")
-    return entries
-
-
-def _where(what: str, entry: Any, index: int) -> str:
-    """Name of an entry in a message: its name, or its place if it has none."""
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return f"{what} {shown(name, _NAME)}" if isinstance(name, str) else f"{what} number {index + 1}"
-
-
-def _values(cls: type[Any], entry: Any, where: str, typed: bool) -> dict[str, Any]:
-    """The values in the table of a class of parts, by key."""
-    values = _registry.validate(_registry.table(cls, typed), entry, where)
-    values.pop("type", None)
-    return values
-
-
-def _made(cls: type[Any], values: dict[str, Any], where: str, dimension: int) -> Any:
-    """A part; an error in it names its table."""
-    try:
+def _part(kind: str, entry: Mapping[str, Any], where: str, dimension: int) -> Any:
+    """The part of a table; errors in it name the table."""
+    cls = class_of(kind, entry, dimension)
+    if cls is None:
+        raise _unknown_type(kind, entry, where, dimension)
+    check_values(cls, entry, where, typed=cls not in (BODIES[dimension], Driver))
+    values = {key: value for key, value in entry.items() if key not in ("type", "follows")}
+    if kind == "driver":
+        values["motion"] = _part("motion", entry["motion"], f"{where}, motion", dimension)
+    with placed(where):
+        cls = FOLLOWS.get(entry.get("follows", ""), cls)
         return cls(**_arguments(cls, values, dimension))
-    except ValueError as error:
-        raise ModelError(f"{where}: {error}") from None
+
+
+def _unknown_type(kind: str, entry: Mapping[str, Any], where: str, dimension: int) -> ModelError:
+    types, elsewhere = TYPES[kind][dimension], TYPES[kind][5 - dimension]
+    if not types:
+        return ModelError(f"{where}: model files of dimension {dimension} hold no {kind}s.")
+    word = entry.get("type")
+    if not isinstance(word, str):
+        return ModelError(f"{where}: the key 'type' is missing or no text.")
+    known = ", ".join([*types, *(word for word, own in SYNONYMS.items() if own in types)])
+    why = f"exists in dimension {5 - dimension} only" if word in elsewhere else "is unknown"
+    return ModelError(f"{where}: type {shown(word, NAME)} {why}; the types are {known}.")
 
 
 def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dict[str, Any]:
@@ -168,74 +138,3 @@ def _arguments(cls: type[Any], values: Mapping[str, Any], dimension: int) -> dic
         if (within := keys[name].said.within) is not None:
             within(dimension)(value)
     return {keys[name].argument: value for name, value in values.items()}
-
-
-def _body(entry: Any, index: int, dimension: int) -> AbstractBody:
-    where, cls = _where("body", entry, index), BODIES[dimension]
-    typed = isinstance(entry, dict) and "type" in entry and bool(TYPED_BODIES[dimension])
-    if typed:
-        cls = _known(TYPED_BODIES[dimension], entry, where)
-    return _made(cls, _values(cls, entry, where, typed=typed), where, dimension)
-
-
-def _joint(entry: Any, index: int, dimension: int) -> AbstractJoint:
-    where = _where("joint", entry, index)
-    word = _word(entry, where)
-    known = JOINTS[dimension]
-    if SYNONYMS.get(word, word) not in known:
-        elsewhere = SYNONYMS.get(word, word) in JOINTS[5 - dimension]
-        why = f" exists in dimension {5 - dimension} only" if elsewhere else " is unknown"
-        raise ModelError(
-            f"{where}: type {shown(word, _NAME)}{why}; the types of dimension {dimension} are "
-            f"{', '.join([*known, *SYNONYMS])}."
-        )
-    cls = known[SYNONYMS.get(word, word)]
-    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
-
-
-def _driver(entry: Any, index: int, dimension: int) -> Driver:
-    where = _where("driver", entry, index)
-    values = _values(Driver, entry, where, typed=False)
-    of_motion, motion = f"{where}, motion", values["motion"]
-    cls = _known(MOTIONS, motion, of_motion)
-    values["motion"] = _made(cls, _values(cls, motion, of_motion, typed=True), of_motion, dimension)
-    return _made(Driver, values, where, dimension)
-
-
-def _force(entry: Any, index: int, dimension: int) -> AbstractForce:
-    where = _where("force", entry, index)
-    cls = _known(FORCES, entry, where)
-    values = _values(cls, entry, where, typed=True)
-    return _made(FOLLOWS.get(values.pop("follows", ""), cls), values, where, dimension)
-
-
-def _compliance(entry: Any, index: int, dimension: int) -> AbstractCompliance:
-    where = _where("compliance", entry, index)
-    cls = _known(COMPLIANCES, entry, where)
-    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
-
-
-def _element(entry: Any, index: int, dimension: int) -> AbstractElement:
-    where = _where("element", entry, index)
-    if not ELEMENTS[dimension]:
-        raise ModelError(f"{where}: model files of dimension {dimension} hold no elements.")
-    cls = _known(ELEMENTS[dimension], entry, where)
-    return _made(cls, _values(cls, entry, where, typed=True), where, dimension)
-
-
-def _known(classes: Mapping[str, type[Any]], entry: Any, where: str) -> type[Any]:
-    """The class of a table's type."""
-    word = _word(entry, where)
-    if word not in classes:
-        raise ModelError(
-            f"{where}: type {shown(word, _NAME)} is unknown; the types are {', '.join(classes)}."
-        )
-    return classes[word]
-
-
-def _word(entry: Any, where: str) -> str:
-    if not isinstance(entry, dict):
-        raise ModelError(f"{where} must be a table of keys and values, got {shown(entry)}.")
-    if not isinstance(entry.get("type"), str):
-        raise ModelError(f"{where}: the key 'type' is missing or no text.")
-    return entry["type"]

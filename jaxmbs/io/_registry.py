@@ -1,18 +1,18 @@
-"""Names of classes in model files. A new joint, motion, force or compliance is one line here:
-its keys are what its fields declare. The tables of a file (`REFERENCE.md`) are validated by
-pydantic.
+"""Names of classes in model files, and the form of a file's tables. A new joint, motion, force or
+compliance is one line here: its keys are what its fields declare.
 """
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, final, Literal, TYPE_CHECKING, TypeVar
+from typing import Any, final, TYPE_CHECKING, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model, ValidationError
-
-from .._checks import shown
+from .._checks import one_of, shown
+from .._constraints import Driver
 from .._errors import ModelError
-from .._fields import keys_of
+from .._fields import Field, Key as PartKey, keys_of
 from .._loading import late
 
 
@@ -143,6 +143,31 @@ FOLLOWS: Mapping[str, type[Any]] = _Kinds(
 )
 
 
+# The types of each kind of table, by dimension.
+TYPES: Mapping[str, Mapping[int, Mapping[str, type[Any]]]] = MappingProxyType(
+    {
+        "body": TYPED_BODIES,
+        "joint": JOINTS,
+        "force": {2: FORCES, 3: FORCES},
+        "compliance": {2: COMPLIANCES, 3: COMPLIANCES},
+        "element": ELEMENTS,
+        "motion": {2: MOTIONS, 3: MOTIONS},
+    }
+)
+
+
+def class_of(kind: str, entry: Mapping[str, Any], dimension: int) -> type[Any] | None:
+    """The class of a part's table; None if its type is unknown."""
+    if kind == "driver":
+        return Driver
+    # A body without a type has mass.
+    if kind == "body" and not ("type" in entry and TYPED_BODIES[dimension]):
+        return BODIES[dimension]
+    word = entry.get("type")
+    known = TYPES[kind][dimension]
+    return known.get(SYNONYMS.get(word, word)) if isinstance(word, str) else None
+
+
 def word_of(part: Any, classes: Mapping[str, type[Any]]) -> str | None:
     """The name of a part's type among these classes; None for parts without one."""
     cls = FORCES["applied"] if type(part) in FOLLOWS.values() else type(part)
@@ -156,76 +181,120 @@ def followed(part: Any) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of a model file (`REFERENCE.md`), validated by pydantic.
+# The form of a file's tables: keys, and types of values.
 #
-# Only the shape of the file is checked here: keys, types, finite numbers. What the numbers must
-# satisfy (a mass above zero, an axis with a direction) is checked where the parts are made.
+# What the values must satisfy (a mass above zero, an axis with a direction) is checked where the
+# parts are made; errors there are given the place in the file.
 # --------------------------------------------------------------------------------------------------
 
 
-class AbstractTable(BaseModel):
-    """A table with a fixed set of keys and finite numbers."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+# Longest name of an entry in a message.
+NAME = 60
 
 
-@functools.cache
-def table(cls: type[Any], typed: bool) -> type[AbstractTable]:
-    """The table of a class of parts: the keys that its fields declare, and those that select its
-    class. `typed`: there are several classes of such parts."""
-    own: dict[str, Any] = {
-        name: (key.said.form, ... if key.needed and not key.instead else None)
-        for name, key in keys_of(cls).items()
-    }
-    name = {key: own[key] for key in own if key == "name"}
-    kind: dict[str, Any] = {"type": (str, ...)} if typed else {}
-    if cls in FOLLOWS.values():
-        own["follows"] = (Literal[tuple(FOLLOWS)], None)
-    return create_model(f"{cls.__name__}Table", __base__=AbstractTable, **(name | kind | own))
+def check_head(content: Mapping[str, Any], keys: Collection[str]) -> None:
+    """**Raises:** `ModelError` for keys that are unknown, or another version of the format."""
+    check_keys(keys, content, "the file")
+    if "schema" not in content:
+        raise ModelError("the key 'schema' is missing at the head of the file; set it to 1.")
+    if type(content["schema"]) is not int or content["schema"] != 1:
+        raise ModelError(f"schema must be 1, got {shown(content['schema'])}.")
 
 
-def validate(known: type[AbstractTable], content: Any, where: str) -> dict[str, Any]:
-    """The keys that are given, with their values checked.
+def tables_of(content: Mapping[str, Any], kind: str, where: str = "") -> list[dict[str, Any]]:
+    """The tables of one kind; none where they are left out.
 
-    **Raises:** `ModelError` with one sentence about the first thing that is wrong.
+    **Raises:** `ModelError`.
     """
-    if not isinstance(content, dict):
-        raise ModelError(f"{where} must be a table of keys and values, got {shown(content)}.")
+    given = content.get(kind, [])
+    if not isinstance(given, list):
+        raise ModelError(f"{where}[{kind}] must be written [[{kind}]], as there may be several.")
+    for index, entry in enumerate(given):
+        check_table(entry, f"{where}{kind} number {index + 1}")
+    return given
+
+
+def check_table(entry: Any, where: str) -> None:
+    """**Raises:** `ModelError` for a value that is not a table."""
+    if not isinstance(entry, dict):
+        raise ModelError(f"{where} must be a table of keys and values, got {shown(entry)}.")
+
+
+def called(kind: str, name: Any, index: int) -> str:
+    """An entry in a message: by its name, or by its place if it has none."""
+    return f"{kind} {shown(name, NAME) if isinstance(name, str) else f'number {index + 1}'}"
+
+
+def check_keys(
+    keys: Collection[str], table: Mapping[str, Any], where: str, needed: Collection[str] = ()
+) -> None:
+    """`needed`: the keys that must be given.
+
+    **Raises:** `ModelError` for a key that is unknown or missing.
+    """
+    for key in table:
+        if key not in keys:
+            known = ", ".join(keys)
+            raise ModelError(f"{where}: unknown key {shown(key)}; the keys are {known}.")
+    for key in needed:
+        if key not in table:
+            known = ", ".join(keys)
+            raise ModelError(f"{where}: the key {key!r} is missing; the keys are {known}.")
+
+
+def check_keys_of(
+    cls: type[Any], table: Mapping[str, Any], where: str, *others: str
+) -> Mapping[str, PartKey]:
+    """The keys that a class of parts declares. `others`: those that the table may have besides.
+
+    **Raises:** `ModelError` for a key of the table that is unknown or missing.
+    """
+    keys = keys_of(cls)
+    names = dict.fromkeys([*(key for key in keys if key == "name"), *others, *keys])
+    needed = [key for key, own in keys.items() if own.needed and own.instead is None]
+    check_keys(names, table, where, needed)
+    return keys
+
+
+def check_values(cls: type[Any], entry: Mapping[str, Any], where: str, typed: bool) -> None:
+    """Check the keys of a part's table, and the types of their values. `typed`: there are several
+    classes of such parts.
+
+    **Raises:** `ModelError`.
+    """
+    others = [*(["type"] if typed else []), *(["follows"] if cls in FOLLOWS.values() else [])]
+    keys = check_keys_of(cls, entry, where, *others)
+    with placed(where):
+        for key in (key for key in keys if key in entry):
+            _check_form(keys[key].said, key, entry[key])
+        if "follows" in entry:
+            one_of(entry["follows"], FOLLOWS, "follows")
+
+
+@contextlib.contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Give errors in values the place in the file.
+
+    **Raises:** `ModelError`.
+    """
     try:
-        model = known.model_validate(content)
-    except ValidationError as error:
-        raise ModelError(f"{where}: {_sentence(known, error)}") from None
-    return {key: getattr(model, key) for key in model.model_fields_set}
+        yield
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: {error}") from None
 
 
-def _sentence(table: type[AbstractTable], error: ValidationError) -> str:
-    # Unknown and missing keys first: they explain the other errors. Where several forms are
-    # admitted, the one that was followed deepest is the one that was meant.
-    order = {"extra_forbidden": 0, "missing": 1}
-    first = min(error.errors(), key=lambda e: (order.get(e["type"], 2), -len(e["loc"])))
-    key, kind, value = str(first["loc"][0]), first["type"], first["input"]
-    known = ", ".join(table.model_fields)
-    if kind == "extra_forbidden":
-        return f"unknown key {shown(key)}; the keys are {known}."
-    if kind == "missing":
-        return f"the key {key!r} is missing; the keys are {known}."
-    place = key if key in table.model_fields else shown(key)
-    for step in first["loc"][1:]:
-        if isinstance(step, int):
-            place += f", entry {step + 1}"
-    if kind == "finite_number":
-        return f"{place} must be a finite number, got {shown(value)}."
-    return f"{place} {_expected(first)}, got {shown(value)}."
+_WORDS = {str: "a text", float: "a number", list: "an array", dict: "a table"}
 
 
-def _expected(error: Any) -> str:
-    wanted = {
-        "float_type": "must be a number",
-        "int_type": "must be a whole number",
-        "string_type": "must be a text",
-        "list_type": "must be an array",
-        "dict_type": "must be a table",
-    }
-    if error["type"] == "literal_error":
-        return f"must be {error['ctx']['expected']}"
-    return str(wanted.get(error["type"], error["msg"].lower()))
+def _check_form(said: Field, key: str, value: Any) -> None:
+    """Python takes one name for a list of one, tuples for lists, and None for what is left out; a
+    file says each in one way.
+
+    **Raises:** `TypeError`.
+    """
+    forms = typing.get_args(said.form) if isinstance(said.form, types.UnionType) else (said.form,)
+    kinds = tuple(dict.fromkeys(typing.get_origin(form) or form for form in forms))
+    admitted = (*kinds, int) if float in kinds else kinds
+    if isinstance(value, bool) or not isinstance(value, admitted):
+        words = " or ".join(_WORDS[kind] for kind in kinds)
+        raise TypeError(f"{key} must be {words}, got {shown(value)}.")

@@ -25,13 +25,11 @@ from ._expansion import GROUPS, TURNS
 from ._read import model_from_tables
 from ._registry import (
     BODIES,
-    COMPLIANCES,
     ELEMENTS,
     followed,
-    FORCES,
-    JOINTS,
     MOTIONS,
     TYPED_BODIES,
+    TYPES,
     word_of,
 )
 
@@ -300,16 +298,10 @@ def _text(model: Model, precision: float | None) -> str:
         document.add("gravity", _value(model.gravity))
     if precision is not None:
         document.add("precision", tomlkit.item(precision))
-    for key, entries in (
-        ("body", model.bodies),
-        ("joint", model.joints),
-        ("driver", model.drivers),
-        ("force", model.forces),
-        ("compliance", model.compliances),
-        ("element", model.elements),
-    ):
+    for kind, group in GROUPS.items():
+        entries = [_entry(part, kind, model.dimension) for part in getattr(model, group)]
         if entries:
-            document.add(key, _tables([_entry(own, key, model.dimension) for own in entries]))
+            document.add(kind, _tables(entries))
     return tomlkit.dumps(document)
 
 
@@ -381,15 +373,9 @@ def _(body: GeneralizedBody) -> str:
 
 def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
     """The table of a part of one kind, in plain numbers and texts."""
-    known = {
-        "joint": JOINTS[dimension],
-        "force": FORCES,
-        "compliance": COMPLIANCES,
-        "element": ELEMENTS[dimension],
-    }
     if kind == "body":
         return _body(part, dimension)
-    return _typed(part, kind, known[kind]) if kind in known else _keys(part)
+    return _typed(part, kind, TYPES[kind][dimension]) if kind in TYPES else _keys(part)
 
 
 def _typed(part: Any, what: str, classes: Mapping[str, type[Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .._dynamics._friction import solve_with_friction
 from .._dynamics._initial import check_state
 from .._dynamics._passages import Passages
 from .._dynamics._projection import errors
-from .._errors import ModelError
+from .._errors import AnalysisError, ModelError
 from .._formulations import AbstractFormulation, Accelerations, elastic_formulation
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -120,7 +120,7 @@ def still(
     """One state as a trajectory: its accelerations and multipliers, friction included, with the
     compliances that there are.
 
-    **Raises:** `ValueError` for a state that the constraints do not allow, `RuntimeError` where
+    **Raises:** `ValueError` for a state that the constraints do not allow, `AnalysisError` where
     accelerations or multipliers cannot be found.
     """
     if assemble:
@@ -130,7 +130,7 @@ def still(
     formulation = elastic_formulation(system.structure)
     found, position, velocity = _loads(system, formulation, q, v, now)
     if failure := RESULTS[found.result]:
-        raise RuntimeError(failure)
+        raise AnalysisError(failure)
     none = known_array(np.asarray(0))
     return Trajectory(
         picked(now, None),
@@ -159,4 +159,4 @@ def _loads(
     v: Float[Array, " nv"],
     t: Float[Array, ""],
 ) -> tuple[Accelerations, Float[Array, ""], Float[Array, ""]]:
-    return solve_with_friction(system, formulation, q, v, t), *errors(system, q, v, t)
+    return solve_with_friction(system, q, v, t, formulation=formulation), *errors(system, q, v, t)

@@ -9,9 +9,8 @@ import numpy as np
 
 from ... import _checks
 from ..._checks import listed, shown
-from ..._constraints import Driver
 from ..._errors import ModelError
-from ..._fields import Field, fields_of, GRAVITY, Key, keys_of, Moves, two_points
+from ..._fields import Field, fields_of, GRAVITY, keys_of, Moves, two_points
 from ..._parameters import (
     AbstractFormula,
     Definitions,
@@ -28,13 +27,11 @@ from ..._parameters import (
 )
 from .._registry import (
     BODIES,
-    COMPLIANCES,
-    ELEMENTS,
-    FORCES,
-    JOINTS,
-    MOTIONS,
-    SYNONYMS,
-    TYPED_BODIES,
+    called,
+    check_keys_of,
+    class_of,
+    placed,
+    tables_of,
 )
 from ._scope import Assembly, Collection, Cylinder, Pending, Place, RELATIVE, Scope, SHAPES, USES
 
@@ -55,10 +52,9 @@ GROUPS: Mapping[str, str] = {
 }
 
 
-def add_part(kind: str, entry: Any, index: int, scope: Scope, found: Collection) -> None:
-    """One table of a part. A value that is not a table, or of unknown type, is left to the reader,
-    which refuses it."""
-    cls = _class_of(kind, entry, scope.dimension)
+def add_part(kind: str, entry: dict[str, Any], index: int, scope: Scope, found: Collection) -> None:
+    """One table of a part. One of unknown type is left to the reader, which refuses it."""
+    cls = class_of(kind, entry, scope.dimension)
     if cls is None:
         found.tables[kind].append(entry)
         return
@@ -66,7 +62,7 @@ def add_part(kind: str, entry: Any, index: int, scope: Scope, found: Collection)
     if "name" in entry:
         made["name"] = scope.called(entry["name"])
     name = made.get("name")
-    where = f"{kind} {shown(name, 60) if isinstance(name, str) else f'number {index + 1}'}"
+    where = called(kind, name, index)
     owner = f"{GROUPS[kind]}.{name}"
     if kind == "body":
         _add_pose(made, scope)
@@ -82,33 +78,10 @@ def add_part(kind: str, entry: Any, index: int, scope: Scope, found: Collection)
     motion = made.get("motion")
     if kind == "driver" and isinstance(motion, dict):
         made["motion"] = motion = dict(motion)
-        held = _typed(MOTIONS, motion)
+        held = class_of("motion", motion, scope.dimension)
         if held is not None:
             _set_keys(held, motion, f"{where}, motion", f"{owner}.motion", scope, found)
     found.tables[kind].append(made)
-
-
-def _class_of(kind: str, entry: Any, dimension: int) -> type[Any] | None:
-    if not isinstance(entry, dict):
-        return None
-    if kind == "body":
-        # A body without a type has mass; one of an unknown type is left to the reader.
-        own = TYPED_BODIES[dimension] if "type" in entry else {}
-        return _typed(own, entry) if own else BODIES[dimension]
-    if kind == "driver":
-        return Driver
-    known = {
-        "joint": JOINTS[dimension],
-        "force": FORCES,
-        "compliance": COMPLIANCES,
-        "element": ELEMENTS[dimension],
-    }
-    return _typed(known[kind], entry)
-
-
-def _typed(classes: Mapping[str, type[Any]], entry: Mapping[str, Any]) -> type[Any] | None:
-    word = entry.get("type")
-    return classes.get(SYNONYMS.get(word, word)) if isinstance(word, str) else None
 
 
 def _set_keys(
@@ -208,8 +181,7 @@ def shape_numbers(
             f"{where} must be a table with a `type`, one of {', '.join(SHAPES)}; got {shown(got)}."
         )
     cls = SHAPES[table["type"]]
-    keys = keys_of(cls)
-    check_keys({"type": None, **keys}, table, where)
+    keys = check_keys_of(cls, table, where, "type")
     pairs = []
     for key in (key for key in keys if key in table):
         place = Place(where, key, entry_text(table[key]))
@@ -220,16 +192,6 @@ def shape_numbers(
         found.define(f"{owner}.{key}", formula, place, keys[key].said)
         pairs.append((key, Number(f"{owner}.{key}")))
     return cls, tuple(pairs)
-
-
-def check_keys(keys: Mapping[str, Key | None], table: Mapping[str, Any], where: str) -> None:
-    """**Raises:** `ModelError` for a key that is unknown or missing."""
-    for key in table:
-        if key not in keys:
-            raise ModelError(f"{where}: unknown key {shown(key)}; the keys are {listed(keys)}.")
-    for key, own in keys.items():
-        if own is not None and own.needed and key not in table:
-            raise ModelError(f"{where}: the key {key!r} is missing; the keys are {listed(keys)}.")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -256,24 +218,21 @@ class Templates(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def assemblies_of(given: Any, kinds: tuple[str, ...]) -> Templates:
+def assemblies_of(content: Mapping[str, Any], kinds: tuple[str, ...]) -> Templates:
     """The assemblies of a file.
 
     **Raises:** `ModelError` for one that is none, that uses itself, or that makes too many parts.
     """
     found: dict[str, dict[str, Any]] = {}
-    for index, entry in enumerate(tables_of(given, "assembly", "")):
-        where = called("assembly", entry, index)
-        keys = {**keys_of(Assembly), **dict.fromkeys((*kinds, "cylinder", "use"))}
-        check_keys(keys, entry, where)
+    for index, entry in enumerate(tables_of(content, "assembly")):
+        where = called("assembly", entry.get("name"), index)
+        check_keys_of(Assembly, entry, where, *kinds, "cylinder", "use")
         name = checked_name(entry["name"], "an assembly", where)
         if name in found:
             raise ModelError(f"{where}: the name is used twice; choose another one.")
         for key in ("outer", "required"):
-            try:
+            with placed(where):
                 _checks.name_list(entry.get(key, []), key)
-            except ValueError as error:
-                raise ModelError(f"{where}: {error}") from None
         found[name] = entry
     templates = Templates(found, kinds)
     counts: dict[str, int] = {}
@@ -315,9 +274,9 @@ def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple
     entry = templates.assemblies[name]
     total = sum(len(entry[kind]) for kind in templates.kinds if isinstance(entry.get(kind), list))
     total += sum(len(entry[key]) for key in _WORDS if isinstance(entry.get(key), list | dict))
-    cylinders = tables_of(entry.get("cylinder"), "cylinder", f"assembly {shown(name, 60)}, ")
+    cylinders = tables_of(entry, "cylinder", f"assembly {shown(name, 60)}, ")
     total += _PARTS_OF_CYLINDER * len(cylinders)
-    for use in tables_of(entry.get("use"), "use", f"assembly {shown(name, 60)}, "):
+    for use in tables_of(entry, "use", f"assembly {shown(name, 60)}, "):
         inner = use.get("assembly")
         if isinstance(inner, str) and inner in templates.assemblies:
             total += 1 + _count(inner, templates, counts, (*above, name))
@@ -326,7 +285,7 @@ def _count(name: str, templates: Templates, counts: dict[str, int], above: tuple
 
 
 def add_uses(
-    given: Any,
+    tables: Mapping[str, Any],
     scope: Scope,
     globally: Mapping[str, str],
     templates: Templates,
@@ -334,10 +293,9 @@ def add_uses(
     expand: Callable[[Mapping[str, Any], Scope], None],
 ) -> None:
     """The parts of each use. `expand` adds the tables of one assembly in its scope."""
-    for index, use in enumerate(tables_of(given, "use", "")):
-        where = called("use", use, index, scope)
-        keys = keys_of(USES[scope.dimension])
-        check_keys(keys, use, where)
+    for index, use in enumerate(tables_of(tables, "use")):
+        where = called("use", scope.called(use.get("name")), index)
+        check_keys_of(USES[scope.dimension], use, where)
         name = scope.called(checked_name(use["name"], "a use", where))
         if not isinstance(use["assembly"], str) or use["assembly"] not in templates.assemblies:
             raise ModelError(
@@ -489,35 +447,10 @@ def table_of(entry: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
     return found
 
 
-def tables_of(given: Any, kind: str, where: str) -> list[dict[str, Any]]:
-    """The tables of one kind; none where they are left out."""
-    if given is None:
-        return []
-    if not isinstance(given, list):
-        raise ModelError(f"{where}[{kind}] must be written [[{kind}]], as there may be several.")
-    for index, entry in enumerate(given):
-        if not isinstance(entry, dict):
-            raise ModelError(
-                f"{where}{kind} number {index + 1} must be a table of keys and values, got "
-                f"{shown(entry)}."
-            )
-    return given
-
-
-def called(kind: str, entry: Mapping[str, Any], index: int, scope: Scope | None = None) -> str:
-    """Name of a table in messages."""
-    name = entry.get("name")
-    if not isinstance(name, str):
-        return f"{kind} number {index + 1}"
-    return f"{kind} {shown(name if scope is None else scope.called(name), 60)}"
-
-
 def checked_name(name: Any, what: str, where: str) -> str:
     """**Raises:** `ModelError` for what cannot be a name."""
-    try:
+    with placed(where):
         return _checks.name(name, what)
-    except ValueError as error:
-        raise ModelError(f"{where}: {error}") from None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -540,11 +473,11 @@ _KNOWN_ENDS = {
 _SHAPES = ("cylinder", "tube")
 
 
-def add_cylinders(given: Any, scope: Scope, found: Collection) -> None:
+def add_cylinders(tables: Mapping[str, Any], scope: Scope, found: Collection) -> None:
     """Two bodies, the joints between them and at both ends, and a driver or forces."""
-    for index, entry in enumerate(tables_of(given, "cylinder", "")):
-        where = called("cylinder", entry, index, scope)
-        check_keys(keys_of(Cylinder), entry, where)
+    for index, entry in enumerate(tables_of(tables, "cylinder")):
+        where = called("cylinder", scope.called(entry.get("name")), index)
+        check_keys_of(Cylinder, entry, where)
         name = scope.called(checked_name(entry["name"], "a cylinder", where))
         bodies = _two_names(entry["bodies"], where)
         words = _numbers(entry, name, where, scope, found)
@@ -737,18 +670,15 @@ def expand(content: Mapping[str, Any], dimension: int) -> Expanded:
     """
     found = Collection(tuple(GROUPS))
     words = add_parameters(content.get("parameters", {}), found)
-    templates = assemblies_of(content.get("assembly"), tuple(GROUPS))
-    check_count(tables_of(content.get("use"), "use", ""), templates)
+    templates = assemblies_of(content, tuple(GROUPS))
+    check_count(tables_of(content, "use"), templates)
 
     def add_tables(tables: Mapping[str, Any], scope: Scope) -> None:
         for kind in GROUPS:
-            entries = tables.get(kind, [])
-            if not isinstance(entries, list):
-                raise ModelError(f"[{kind}] must be written [[{kind}]], as there may be several.")
-            for index, entry in enumerate(entries):
+            for index, entry in enumerate(tables_of(tables, kind)):
                 add_part(kind, entry, index, scope, found)
-        add_cylinders(tables.get("cylinder"), scope, found)
-        add_uses(tables.get("use"), scope, words, templates, found, add_tables)
+        add_cylinders(tables, scope, found)
+        add_uses(tables, scope, words, templates, found, add_tables)
 
     scope = Scope(dimension, words)
     add_tables(content, scope)

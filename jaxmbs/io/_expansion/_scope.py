@@ -39,6 +39,7 @@ from ..._parameters import (
     Pose,
     Upright,
 )
+from .._registry import placed
 
 
 # --------------------------------------------------------------------------------------------------
@@ -154,10 +155,8 @@ class Collection:
     def _check(self, name: str, value: Any) -> None:
         """Check a number by the declaration of its key."""
         if name in self._checks:
-            try:
+            with placed(self._places[name].where):
                 self._checks[name](value)
-            except ValueError as error:
-                raise ModelError(f"{self._places[name].where}: {error}") from None
 
     def _constant(self, name: str) -> np.ndarray:
         """A number of a body that is given as such."""

@@ -15,7 +15,7 @@ from ..._checks import listed, PATH, shown
 from ..._custom_types import Setting
 from ..._errors import ModelError
 from ..._fields import PRECISION
-from ..._limits import LARGEST_PRECISION
+from ..._limits import LARGEST_PRECISION, NumberRange
 from ..._system import Model, MultibodySystem
 from .._digits import Digits, numbers_in, of_numbers, with_digits, Written
 from ._description import (
@@ -403,8 +403,8 @@ def import_model(
     stated = None
     if precision is not None:
         advice = "1e-5 is that of numbers of five digits, and 0 says that they are exact"
-        limits = {"least": 0.0, "most": LARGEST_PRECISION}
-        stated = float(_settings.between(precision, "precision", **limits, advice=advice))
+        bounds = NumberRange(least=0.0, most=LARGEST_PRECISION, advice=advice)
+        stated = float(_settings.between(precision, "precision", bounds))
     return _imported(path, state, loops, selection, stated)[0]
 
 
