@@ -30,7 +30,8 @@ class NumberRange(NamedTuple):
 
     def refusal(self, value: float | int, what: str) -> str | None:
         """The sentence that refuses a value; None for one that is admissible."""
-        if not math.isfinite(value):
+        # (Whole numbers may be beyond floating-point ones.)
+        if isinstance(value, float) and not math.isfinite(value):
             return f"{what} must be a finite number, got {value:g}{self.fix}."
         inside = (
             (self.least is None or value >= self.least)

@@ -27,7 +27,7 @@ import jaxmbs.report
 from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._trajectory import saved_times
-from jaxmbs._limits import ATOL, RANK, RTOL
+from jaxmbs._limits import ATOL, NumberRange, RANK, RTOL
 
 
 # Type checkers know most of what is refused here, and not all that is accepted.
@@ -168,6 +168,7 @@ GOOD: tuple[Callable[[], Any], ...] = (
     lambda: chosen_controller(diffrax.ConstantStepSize(), 1e-3),
     lambda: chosen_events((), monitor=False),
     lambda: ANY.mechanisms.four_bar_chain(np.int64(1)),
+    lambda: NumberRange(least=0).refusal(10**400, "seed") or "accepted",
 )
 
 
