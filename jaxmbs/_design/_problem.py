@@ -2,6 +2,7 @@
 and its result.
 """
 
+import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -241,7 +242,7 @@ def _as_started(problem: Problem, points: Float[Array, "k p"]) -> Problem:
     mostly placed so that every design is closed where it starts."""
     if not np.all(start_closed(problem.study, problem.design(points))):
         return problem
-    return eqx.tree_at(lambda p: p.study, problem, problem.study.starting_closed())
+    return dataclasses.replace(problem, study=problem.study.starting_closed())
 
 
 def _power_of_two(number: int) -> int:
