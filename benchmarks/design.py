@@ -2,7 +2,9 @@
 
 The gradient of the largest bearing force of a turn, and the time to the optimum of example 13,
 whose slider-crank this is, against finite differences of the same library and of a slider-crank
-written by hand in NumPy, both with SciPy's SLSQP. Then the reverse gradient of a motion of one
+written by hand in NumPy, both with SciPy's SLSQP. Many starts at once of a linkage whose coupler
+point is to follow a line, that of example 15, against SciPy's minimisers in a loop over the starts,
+with the same values and gradients. Then the reverse gradient of a motion of one
 second against the run itself, and of short motions; how its memory grows with checkpoints and
 steps, and 1,024 gradients at once against one after the other.
 
@@ -37,6 +39,7 @@ from _timing import best, best_in_turn
 import jaxmbs as jm
 from jaxmbs import design
 from jaxmbs._design._objective import value_and_slope
+from jaxmbs._programs import forget_programs
 
 
 jax.config.update("jax_enable_x64", True)
@@ -47,6 +50,10 @@ BATCH, CHUNKS = 1024, (4, 64)
 SIDE_BY_SIDE = 32
 CHECKPOINTS = (16, 128, 1024)
 DURATIONS = (0.5, 4.0)
+STARTS, STEPS = (1, 16, 64, 256), 100
+
+# SciPy needs a value of designs that fail: they are as bad as one that is a metre off.
+_FAILED = 1.0
 
 
 def slider_crank() -> jm.Model:
@@ -199,6 +206,124 @@ def differenced_optimum(function: Callable[[np.ndarray], np.ndarray]) -> tuple[A
         options={"maxiter": 100, "ftol": 1e-9 * at(begin)[0]},
     )
     return end, low + (high - low) * end.x
+
+
+def path_study() -> tuple[design.Study, Callable[[Any], jax.Array], dict[str, Any]]:
+    """The linkage of example 15, the mean square of the distances from its line (m^2), and the
+    bounds."""
+    pivots = {"A": (0.0, 0.0), "B": (-0.14, 0.14), "C": (0.2, 0.5), "D": (0.4, 0.0)}
+    places = {"crank": (-0.07, 0.07), "coupler": (0.6, 0.8), "rocker": (0.3, 0.25)}
+    pairs = {"A": ("ground", "crank"), "B": ("crank", "coupler")}
+    pairs |= {"C": ("coupler", "rocker"), "D": ("ground", "rocker")}
+    model = jm.Model(
+        "four-bar",
+        2,
+        bodies=[
+            jm.planar.Body(name, mass=1.0, inertia=0.1, position=at) for name, at in places.items()
+        ],
+        joints=[jm.planar.Revolute(name, pairs[name], at) for name, at in pivots.items()],
+        drivers=[jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=np.pi / 2))],
+    )
+    varied = {f"joints.{name}.at": at for name, at in pivots.items()}
+    varied["bodies.coupler.position"] = places["coupler"]
+    bounds = {
+        f"{name}.{axis}": (x - 0.12, x + 0.12)
+        for name, at in varied.items()
+        for axis, x in zip("xy", at, strict=True)
+    }
+    times = np.linspace(0.0, 1.0, 6)
+    line = np.stack([np.linspace(0.65, 0.15, times.size), np.full(times.size, 0.9)], axis=1)
+
+    def distance(response: Any) -> jax.Array:
+        return jnp.mean(jnp.sum((response.q[:, 3:5] - line) ** 2, axis=1))
+
+    return design.Study(model, list(bounds), run=design.Driven(times)), distance, bounds
+
+
+def starts() -> dict[str, Any]:
+    """CPU seconds of `multistart`, first and again, by the number of starts; and of SciPy's
+    minimisers, one start after the other, with as many iterations at most."""
+    study, distance, bounds = path_study()
+    optimiser = design.Descent(steps=STEPS, rate=0.06)
+    found: dict[str, Any] = {"steps": STEPS}
+    for count in STARTS:
+        cases = jm.Cases.uniform(bounds, count, seed=0)
+
+        def call(cases: jm.Cases = cases) -> design.Starts:
+            return design.multistart(distance, study, bounds, cases, optimiser=optimiser)
+
+        forget_programs()
+        jax.clear_caches()
+        first, many = cpu_seconds(call)
+        seconds = min(cpu_seconds(call)[0] for _ in range(2))
+        good = many.values[many.codes == 0]
+        found[f"{count} starts"] = {
+            "first_s": first,
+            "seconds": seconds,
+            "seconds_per_start_and_step": seconds / (count * STEPS),
+            **outcome(good, count),
+        }
+    return found | scipy_starts(study, distance, bounds)
+
+
+def scipy_starts(study: design.Study, distance: Any, bounds: dict[str, Any]) -> dict[str, Any]:
+    """SciPy's minimisers, in shares of the bounds."""
+    low, high = np.array(list(bounds.values())).T
+
+    @eqx.filter_jit
+    def evaluated(x: jax.Array) -> Any:
+        def value(x: jax.Array) -> Any:
+            response = study.respond(x)
+            return distance(response), response.result == jm.results.RESULTS.successful
+
+        return jax.value_and_grad(value, has_aux=True)(x)
+
+    count = 0
+
+    def at(u: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal count
+        count += 1
+        (value, fine), slope = jax.device_get(evaluated(jnp.asarray(low + (high - low) * u)))
+        return (float(value), slope * (high - low)) if fine else (_FAILED, np.zeros(len(low)))
+
+    first = compiled(lambda: evaluated(study.design))
+    designs = np.stack(jm.Cases.uniform(bounds, STARTS[-2], seed=0).values, axis=1)
+    begins = [u for u in (designs - low) / (high - low) if at(u)[0] < _FAILED]
+    rows: dict[str, Any] = {}
+    for method in ("SLSQP", "L-BFGS-B"):
+        count, began = 0, time.process_time()
+        options = {"maxiter": STEPS, "ftol": 1e-12}
+        ends = [
+            so.minimize(at, u, jac=True, method=method, bounds=[(0, 1)] * len(u), options=options)
+            for u in begins
+        ]
+        seconds = time.process_time() - began
+        values = np.array([end.fun for end in ends])
+        rows[f"{STARTS[-2]} starts, {method}"] = {
+            "compile_s": first,
+            "seconds": seconds,
+            "evaluations": count,
+            "seconds_per_evaluation": seconds / count,
+            **outcome(values, STARTS[-2]),
+        }
+    return rows
+
+
+def outcome(values: np.ndarray, count: int) -> dict[str, Any]:
+    """The least and the middle value of those of `count` starts that did not fail, and how many
+    did."""
+    return {
+        "least": float(values.min()),
+        "median": float(np.median(values)),
+        "failed": count - len(values),
+    }
+
+
+def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of a call, and its answer."""
+    start = time.process_time()
+    answer = call()
+    return time.process_time() - start, answer
 
 
 def moving(name: str) -> tuple[design.Study, Callable[[Any], Any]]:
@@ -393,6 +518,7 @@ def batch(study: design.Study, objective: Any, designs: np.ndarray) -> dict[str,
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "gradient": gradients,
     "optimum": optima,
+    "starts": starts,
     "mobile-robot": functools.partial(motion_gradient, "mobile-robot"),
     "parallelogram": functools.partial(motion_gradient, "parallelogram"),
     **{

@@ -20,7 +20,9 @@ from three_feet import GRAVITY, three_feet
 
 import jaxmbs as jm
 from jaxmbs import design, planar
+from jaxmbs._design import _problem
 from jaxmbs._errors import ModelError
+from jaxmbs._programs import _program
 from jaxmbs.design import (
     AtMost,
     BFGS,
@@ -200,6 +202,32 @@ class TestManyStarts:
         text = str(many)
         assert f"8 starts, {(many.codes == 0).sum()} of them without failure" in text
         assert "failed: The answer holds what is not a number" in text
+
+    def test_in_batches_of_designs_that_have_to_be_closed(self):
+        """The bar is drawn at rest, and the motor turns it to the angle that is varied. Another
+        number of starts is the same program."""
+        body = planar.Body("bar", mass=1.0, inertia=0.1, position=(0.5, 0.0))
+        pin = planar.Revolute("A", ("ground", "bar"), (0.0, 0.0))
+        motor = jm.Driver("motor", "A", "rotation", jm.motions.Linear(rate=0.0, offset=0.3))
+        model = jm.Model("bar", 2, bodies=[body], joints=[pin], drivers=[motor])
+        study = design.Study(model, ["drivers.motor.motion.offset"])
+        bounds = {"drivers.motor.motion.offset": (-1.0, 1.0)}
+
+        def missed(response):
+            return (response.q[0, 2] - 0.4) ** 2
+
+        programs = []
+        for count in (40, 33):
+            cases = jm.Cases.uniform(bounds, count, seed=0)
+            found = design.multistart(
+                missed, study, bounds, cases, optimiser=Descent(steps=120, rate=0.1)
+            )
+            assert not found.codes.any()
+            begins = found.begins[:, 0]
+            np.testing.assert_allclose(found.history[0], (begins - 0.4) ** 2, rtol=1e-9)
+            np.testing.assert_allclose(found.designs[:, 0], 0.4, rtol=0, atol=2e-3)
+            programs.append(sum(key[0] is _problem._survey for key in _program._at_hand))
+        assert programs[0] == programs[1]
 
     @pytest.mark.thorough
     def test_a_design_that_fails_is_left_halfway(self):

@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .. import _settings
@@ -61,19 +60,19 @@ class Descent(AbstractOptimiser):
         self.every = _settings.whole_number(every, "every", least=1)
 
     def run(self, search: Search) -> Outcome:
-        way = Way(self, search.problem, known_array(np.asarray(search.start)[None]), search.store)
-        entered = 0
-        while True:
+        problem, book = search.problem, search.book
+        way = Way(self, problem, known_array(np.asarray(search.start)[None]), search.store)
+        if way.count:
             # What a store had comes first.
-            if way.count > entered:
-                points, values = way.points[entered:, 0], way.values[entered:, 0]
-                enter(search.book, points, values, survey(search.problem, points))
-                entered = way.count
+            enter(book, way.points[:, 0], way.values[:, 0], survey(problem, way.points[:, 0], 1))
+        while True:
             if way.count and not np.isfinite(way.values[0, 0]):
                 raise start_failed(int(way.walkers.code[0]))
             if way.finished:
                 break
-            way.advance()
+            entered = way.count
+            seen = way.advance(watched=True)
+            enter(book, way.points[entered:, 0], way.values[entered:, 0], seen)
         return way.outcome(0)
 
     def respond(self, problem: Problem, point: Float[Array, " p"]) -> Trajectory:
@@ -107,7 +106,8 @@ class Walkers(eqx.Module):
 
 
 class Way:
-    """The ways of many starts, a few steps at a time, kept after each of these.
+    """The ways of many starts, of so many that were `asked` for, a few steps at a time, kept after
+    each of these.
 
     `points` (k, n, p) and `values` (k, n): the iterates so far.
     """
@@ -118,12 +118,13 @@ class Way:
         problem: Problem,
         starts: Float[Array, "n p"],
         store: str | os.PathLike[str] | None,
+        asked: int = 1,
     ):
         if len(problem.limits):
             raise DesignError(
                 "Descent keeps bounds, no constraints; use SLSQP() or TrustRegion() for these."
             )
-        self._optimiser, self._problem = optimiser, problem
+        self._optimiser, self._problem, self._asked = optimiser, problem, asked
         self._method = _Adam() if optimiser.method is None else optimiser.method
         self._record = Record(store, problem, optimiser, starts)
         count, size = starts.shape
@@ -145,20 +146,28 @@ class Way:
     def finished(self) -> bool:
         return self.count > self._optimiser.steps
 
-    def advance(self) -> None:
-        """Advance by the number of iterates that are saved at a time."""
-        chosen = self._optimiser
+    def advance(self, *, watched: bool = False) -> Survey:
+        """Advance by the number of iterates that are saved at a time.
+
+        **Returns:** the evaluations of these, one iterate after the other.
+        """
+        chosen, seen = self._optimiser, []
         rate = None if chosen.method is not None else chosen.rate
-        steps, taken = known_array(np.array(chosen.steps)), known_array(np.array(self.count))
-        plan = _Plan(rate, steps, taken)
-        self.walkers, points, values = _iterates(
-            self._problem, self._method, plan, self.walkers, chosen.every
-        )
-        left = min(chosen.every, chosen.steps + 1 - self.count)
-        self.points = np.concatenate([self.points, np.asarray(points)[:left]])
-        self.values = np.concatenate([self.values, np.asarray(values)[:left]])
+        steps = known_array(np.array(chosen.steps))
+        points, values = [self.points], [self.values]
+        for number in range(self.count, min(self.count + chosen.every, chosen.steps + 1)):
+            here = np.asarray(self.walkers.point)
+            found = survey(self._problem, here, self._asked, watched=watched)
+            plan = _Plan(rate, steps, known_array(np.array(number)))
+            given = jax.device_put((found.values[:, 0], found.slopes[:, 0], found.codes))
+            self.walkers, value = _step(self._method, plan, self.walkers, *given)
+            points.append(here[None])
+            values.append(np.asarray(value)[None])
+            seen.append(found)
+        self.points, self.values = np.concatenate(points), np.concatenate(values)
         leaves = {f"leaf {k}": np.asarray(x) for k, x in enumerate(jax.tree.leaves(self.walkers))}
         self._record.write({"points": self.points, "values": self.values, **leaves})
+        return Survey(*(np.concatenate(x) for x in zip(*seen, strict=True)))
 
     def outcome(self, start: int) -> Outcome:
         """Outcome of one start, with an account of its last tenth."""
@@ -187,11 +196,12 @@ class Way:
 
 
 class _Plan(NamedTuple):
-    """The first rate of the default method, None for another one; all steps; those taken."""
+    """The first rate of the default method, None for another one; all steps; the `number` of this
+    one."""
 
     rate: Scalar | None
     steps: IntScalar
-    taken: IntScalar
+    number: IntScalar
 
 
 class _Adam(eqx.Module):
@@ -219,56 +229,49 @@ def _memory(method: Any, starts: Float[Array, "n p"]) -> Any:
     return jax.vmap(method.init)(starts)
 
 
-@program
-def _iterates(
-    problem: Problem, method: Any, plan: _Plan, walkers: Walkers, count: int
-) -> tuple[Walkers, Float[Array, "count n p"], Float[Array, "count n"]]:
-    """The next iterates, and the values of the objective there; nothing beyond the last step."""
-
-    def turn(walkers: Walkers, number: IntScalar) -> tuple[Walkers, tuple[Array, Array]]:
-        scale = _scale(plan, number)
-        blank = jnp.zeros_like(walkers.least)
-        after, values = lax.cond(
-            number <= plan.steps,
-            jax.vmap(lambda one: _step(problem, method, scale, one)),
-            lambda w: (w, blank),
-            walkers,
-        )
-        return after, (walkers.point, values)
-
-    walkers, (points, values) = lax.scan(turn, walkers, plan.taken + jnp.arange(count))
-    return walkers, points, values
-
-
-def _scale(plan: _Plan, number: IntScalar) -> Scalar:
+def _scale(plan: _Plan) -> Scalar:
     """The factor of the method's steps."""
     if plan.rate is None:
         return jnp.ones(())
-    along = (1 + jnp.cos(jnp.pi * number / plan.steps)) / 2
+    along = (1 + jnp.cos(jnp.pi * plan.number / plan.steps)) / 2
     return -plan.rate * (_LAST_RATE + (1 - _LAST_RATE) * along)
 
 
-def _step(problem: Problem, method: Any, scale: Scalar, walker: Walkers) -> tuple[Walkers, Scalar]:
-    """One step of one start."""
-    found = problem.look(walker.point)
-    good = found.code == FINE
-    value = jnp.where(good, found.values[0], jnp.inf)
-    better = value < walker.least
-    best = jnp.where(better, walker.point, walker.best)
-    least = jnp.where(better, value, walker.least)
+@program(compiling=Compiling.ONCE)
+def _step(
+    method: Any,
+    plan: _Plan,
+    walkers: Walkers,
+    values: Float[Array, " n"],
+    slopes: Float[Array, "n p"],
+    codes: Int[Array, " n"],
+) -> tuple[Walkers, Float[Array, " n"]]:
+    """The next iterate of every start, and the value of the objective at this one."""
+    scale = _scale(plan)
 
-    slope = jnp.where(good, found.slopes[0], 0.0)
-    move, memory = method.update(slope, walker.memory, walker.point)
-    forward = jnp.clip(walker.point + scale * move, 0.0, 1.0)
-    started = jnp.isfinite(least)
-    back = jnp.where(started, (walker.point + best) / 2, walker.point)
-    kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, walker.memory)
-    after = Walkers(
-        jnp.where(good, forward, back),
-        kept,
-        best,
-        least,
-        jnp.where(started, jnp.full_like(walker.code, FINE), found.code),
-        walker.failed + jnp.where(good, 0, 1),
-    )
-    return after, value
+    def one(
+        walker: Walkers, value: Scalar, slope: Float[Array, " p"], code: IntScalar
+    ) -> tuple[Walkers, Scalar]:
+        good = code == FINE
+        value = jnp.where(good, value, jnp.inf)
+        better = value < walker.least
+        best = jnp.where(better, walker.point, walker.best)
+        least = jnp.where(better, value, walker.least)
+
+        slope = jnp.where(good, slope, 0.0)
+        move, memory = method.update(slope, walker.memory, walker.point)
+        forward = jnp.clip(walker.point + scale * move, 0.0, 1.0)
+        started = jnp.isfinite(least)
+        back = jnp.where(started, (walker.point + best) / 2, walker.point)
+        kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), memory, walker.memory)
+        after = Walkers(
+            jnp.where(good, forward, back),
+            kept,
+            best,
+            least,
+            jnp.where(started, jnp.full_like(walker.code, FINE), code),
+            walker.failed + jnp.where(good, 0, 1),
+        )
+        return after, value
+
+    return jax.vmap(one)(walkers, values, slopes, codes)

@@ -149,7 +149,7 @@ def multistart(
     if not np.any(np.abs(begun.values[good, 0]) > _SMALL):
         refuse_idle(study, objective, begin, first)
     # What fails at once would only keep the others waiting.
-    way = Way(chosen, problem, jnp.asarray(begins[good]), store)
+    way = Way(chosen, problem, jnp.asarray(begins[good]), store, len(begins))
     told = Logbook(problem, np.zeros(0), progress)
     while not way.finished:
         way.advance()
@@ -160,7 +160,7 @@ def multistart(
     same = (begun.ranks[good] == ends.ranks).all(axis=1)
     own[(own == FINE) & ~same] = _RANK_CHANGED
     own[(own == FINE) & ~unique(ends.across)] = _NOT_UNIQUE
-    best = _best(problem, way, own, chosen)
+    best = _best(problem, way, own, chosen, len(begins))
     bests, codes = begins.copy(), begun.codes.copy()
     values = np.full(len(begins), np.inf)
     history = np.full((way.count, len(begins)), np.inf)
@@ -219,15 +219,15 @@ def _points(problem: Problem, starts: Any) -> np.ndarray:
     return np.clip(np.asarray(problem.point(jnp.asarray(designs))), 0.0, 1.0)
 
 
-def _best(problem: Problem, way: Way, codes: np.ndarray, optimiser: Descent) -> Optimum:
-    """The best start whose way keeps its rank; others are marked as failed."""
+def _best(problem: Problem, way: Way, codes: np.ndarray, optimiser: Descent, count: int) -> Optimum:
+    """The best start of `count` whose way keeps its rank; others are marked as failed."""
     least = np.asarray(way.walkers.least)
     for k in np.argsort(least, kind="stable"):
         if codes[k] != FINE:
             continue
         good = np.isfinite(way.values[:, k])
         points, values = way.points[good, k], way.values[good, k]
-        seen = survey(problem, points, codes.size)
+        seen = survey(problem, points, count)
         if not (seen.ranks == seen.ranks[0]).all():
             codes[k] = _RANK_CHANGED
             continue

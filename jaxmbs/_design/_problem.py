@@ -2,6 +2,7 @@
 and its result.
 """
 
+import dataclasses
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -26,12 +27,14 @@ from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._solution import code_of, RESULTS, sentences
 from .._stop_gradient import stop_gradient
+from .._sweep._program import in_batches
 from .._sweep._running import digest
+from .._sweep._sweep import default_width
 from .._system import AbstractSystem
 from .._version import __version__
 from ._guard import rank_changes, told
 from ._objective import across, an_objective, Objective, require_unique, unique
-from ._study import DesignError, responded, slopes, Study
+from ._study import DesignError, responded, slopes, start_closed, Study
 
 
 # --------------------------------------------------------------------------------------------------
@@ -39,8 +42,8 @@ from ._study import DesignError, responded, slopes, Study
 # --------------------------------------------------------------------------------------------------
 
 
-# Number of designs whose ranks are evaluated in one batch.
-_WIDTH, _WIDEST = 16, 256
+# Batches of designs in one call of the program at most.
+_BATCHES = 8
 
 # A start may lie this far outside of the bounds, in units of their widths.
 _ROUNDING = 1e-12
@@ -113,8 +116,11 @@ class Problem(eqx.Module):
         response = self.study.respond(self.design(point), forward=forward)
         return jnp.stack([function(response) for function in self.functions]), response
 
-    def look(self, point: Float[Array, " p"]) -> Look:
-        """Works under `jit` and `vmap`."""
+    def evaluate(
+        self, point: Float[Array, " p"]
+    ) -> tuple[Float[Array, " m"], Float[Array, "m p"], Trajectory, IntScalar]:
+        """Values, slopes, states and code of one point, as in `Look`. Works under `jit` and
+        `vmap`."""
 
         def function(point: Float[Array, " p"], forward: bool) -> Any:
             values, response = self.values(point, forward=forward)
@@ -124,9 +130,7 @@ class Problem(eqx.Module):
         values, found, bare = slopes(self.study.run, function, point, count)
         response = _bare(bare, self.study.place_parts(self.design(point)).system)
         numbers = jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(found))
-        code = _code(code_of(response.result), numbers)
-        leaning = across(self.functions, response, (values, found))
-        return Look(values, found, response, matrices_of(response), leaning, code)
+        return values, found, response, _code(code_of(response.result), numbers)
 
 
 def _design(low: Any, width: Any, point: Any) -> Any:
@@ -134,13 +138,15 @@ def _design(low: Any, width: Any, point: Any) -> Any:
 
 
 class Survey(NamedTuple):
-    """Many points: values (k, m), ranks (k, n) at each state, how much each function depends on
-    what is not unique (k, m), and codes (k,)."""
+    """Many points: values (k, m), slopes (k, m, p) and codes (k,) as in `Look`; where they are
+    watched, ranks (k, n) at each state and how much each function depends on what is not unique
+    (k, m)."""
 
     values: np.ndarray
+    slopes: np.ndarray
+    codes: np.ndarray
     ranks: np.ndarray
     across: np.ndarray
-    codes: np.ndarray
 
 
 def problem_of(
@@ -210,39 +216,71 @@ def matrices_of(response: Trajectory) -> Float[Array, "n rows nv"]:
     return lax.map(matrix, (response.q, response.v, response.times))
 
 
-def survey(problem: Problem, points: np.ndarray, count: int = 1) -> Survey:
-    """Values and ranks of many points (k, p), without derivatives; `count`: of all starts."""
-    width = min(max(_WIDTH, count), _WIDEST)
+def survey(problem: Problem, points: np.ndarray, count: int, *, watched: bool = True) -> Survey:
+    """Many points (k, p), in batches whose width, and so the program, depends on the `count` of all
+    starts alone: no point waits for those of other batches. `watched`: with ranks and with what is
+    not unique."""
+    width = min(default_width(), _power_of_two(count))
+    size = width * min(_BATCHES, _power_of_two(-(-count // width)))
     parts: list[Survey] = []
-    for first in range(0, len(points), width):
-        own = points[first : first + width]
-        # The last batch is filled up, so that one program does for all.
-        filled = np.concatenate([own, np.repeat(own[-1:], width - len(own), axis=0)])
-        values, matrices, *rest = map(np.asarray, _survey(problem, known_array(filled)))
-        found = Survey(values, ranks(matrices), *rest)
-        parts.append(Survey(*(x[: len(own)] for x in found)))
+    for first in range(0, len(points), size):
+        own = points[first : first + size]
+        # The last batch is filled up; batches without a point of their own are not evaluated.
+        filled = np.concatenate([own, np.repeat(own[-1:], size - len(own), axis=0)])
+        batches = known_array(np.asarray(-(-len(own) // width)))
+        watching = known_array(np.asarray(watched))
+        given = known_array(filled)
+        found = _survey(_as_started(problem, given), given, batches, watching, width)
+        values, slopes, codes, across = (np.asarray(x)[: len(own)] for x in found[:4])
+        own_ranks = ranks(np.asarray(found[4])[: len(own)]) if watched else np.zeros((len(own), 0))
+        parts.append(Survey(values, slopes, codes, own_ranks, across))
     return Survey(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-@program
-def _survey(problem: Problem, points: Float[Array, "k p"]) -> tuple[Array, ...]:
-    def one(point: Float[Array, " p"]) -> tuple[Array, ...]:
-        values, response = problem.values(point)
-        code = _code(code_of(response.result), jnp.all(jnp.isfinite(values)))
-        return values, matrices_of(response), across(problem.functions, response, values), code
+def _as_started(problem: Problem, points: Float[Array, "k p"]) -> Problem:
+    """The problem without search for the assembly, where none of the points needs one: parts are
+    mostly placed so that every design is closed where it starts."""
+    if not np.all(start_closed(problem.study, problem.design(points))):
+        return problem
+    return dataclasses.replace(problem, study=problem.study.starting_closed())
 
-    return jax.vmap(one)(points)
+
+def _power_of_two(number: int) -> int:
+    """The least one that is not below the number: so few programs serve all numbers of starts."""
+    return 1 << (number - 1).bit_length()
+
+
+@program
+def _survey(
+    problem: Problem,
+    points: Float[Array, "k p"],
+    count: IntScalar,
+    watched: BoolScalar,
+    width: int,
+) -> tuple[Array, ...]:
+    def one(point: Float[Array, " p"]) -> tuple[Array, ...]:
+        values, slopes, response, code = problem.evaluate(point)
+
+        def watch() -> tuple[Array, Array]:
+            return across(problem.functions, response, (values, slopes)), matrices_of(response)
+
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(watch))
+        return values, slopes, code, *lax.cond(watched, watch, lambda: nothing)
+
+    return in_batches(one, points, width, count)
 
 
 def look(problem: Problem, point: Float[Array, " p"]) -> Look:
-    """`Problem.look`, compiled once for all points."""
+    """One point, by a program that is compiled once for all points."""
     study = problem.study.settled(problem.design(point))
     return _look(eqx.tree_at(lambda p: p.study, problem, study), point)
 
 
 @program(compiling=Compiling.ONCE)
 def _look(problem: Problem, point: Float[Array, " p"]) -> Look:
-    return problem.look(point)
+    values, found, response, code = problem.evaluate(point)
+    leaning = across(problem.functions, response, (values, found))
+    return Look(values, found, response, matrices_of(response), leaning, code)
 
 
 def _code(code: IntScalar, numbers: BoolScalar) -> IntScalar:

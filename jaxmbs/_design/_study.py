@@ -1,6 +1,7 @@
 """A mechanism, the numbers of it that may change, and what is computed of each design."""
 
 import abc
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TYPE_CHECKING
 
@@ -10,18 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .. import _checks, _settings
 from .._checks import known_array
-from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar, Setting
+from .._custom_types import BoolScalar, NumberList, Numbers, RealScalarLike, Scalar, Setting
 from .._dynamics import inverse_dynamics, simulate, solve_with_friction, Statistics, Trajectory
 from .._dynamics._passages import Passages
 from .._dynamics._projection import errors, project_velocity
 from .._dynamics._trajectory import MOST_STATES
 from .._errors import AbstractError, ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, given_formulation
-from .._kinematics import assemble
+from .._kinematics import assemble, assemble_closed, Problem, starts_closed
 from .._loading import late
 from .._programs import Compiling, program
 from .._solution import RESULTS
@@ -273,6 +274,8 @@ class Study(eqx.Module):
     given: tuple[float, ...] = eqx.field(static=True)
     # Are parts so light that solves lose them? None where that depends on the design.
     light: bool | None = eqx.field(static=True)
+    # Are all designs closed to rounding where they start?
+    closed: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -304,6 +307,7 @@ class Study(eqx.Module):
         # Of masses that are far apart the configuration decides.
         varies = massive or masses_far_apart(system) is not False
         self.light = None if varies and not light else light
+        self.closed = False
 
     @property
     def design(self) -> Float[Array, " p"]:
@@ -356,8 +360,16 @@ class Study(eqx.Module):
             return self
         if system.light_parts is not None:
             return self
+        return self._with(light=system.structure.light)
+
+    def starting_closed(self) -> "Study":
+        """The study for designs that are closed to rounding where they start (`start_closed`): its
+        programs contain no search for the assembly."""
+        return self._with(closed=True)
+
+    def _with(self, **changed: bool) -> "Study":
         other = object.__new__(Study)
-        for name, value in (vars(self) | {"light": system.structure.light}).items():
+        for name, value in (vars(self) | changed).items():
             object.__setattr__(other, name, value)
         return other
 
@@ -369,7 +381,8 @@ class Study(eqx.Module):
         mode."""
         forward = _settings.flag(forward, "forward")
         system, held, q, v, t = self.place_parts(self.values(design))
-        assembly = assemble(held, q, t, throw=False)
+        closing = assemble_closed if self.closed else functools.partial(assemble, throw=False)
+        assembly = closing(held, q, t)
         # An unclosed configuration is run as it is, and reported by the result.
         response = self.run(system, assembly.q, v, t, forward=forward)
         closed = assembly.result == RESULTS.successful
@@ -447,6 +460,17 @@ def _assembled(study: Study, design: Float[Array, " p"]) -> States:
     near = assembly.result == RESULTS.assembly_not_nearest
     result = RESULTS.where(near, RESULTS.successful, assembly.result)
     return States(t[None], assembly.q[None], v[None], system, result)
+
+
+@program(compiling=Compiling.ONCE)
+def start_closed(study: Study, designs: Float[Array, "k p"]) -> Bool[Array, " k"]:
+    """Is each of the designs closed to rounding where it starts?"""
+
+    def one(design: Float[Array, " p"]) -> BoolScalar:
+        _, held, q, _, t = study.place_parts(design)
+        return starts_closed(Problem(held, q, t))
+
+    return jax.vmap(one)(designs)
 
 
 def responded(study: Study, design: Float[Array, " p"]) -> Trajectory:

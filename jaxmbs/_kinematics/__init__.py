@@ -6,6 +6,7 @@ from .._loading import load_late as _load_late
 if _TYPE_CHECKING:
     from ._assembly import (
         assemble as assemble,
+        assemble_closed as assemble_closed,
         Assembly as Assembly,
         close as close,
         close_neighbour as close_neighbour,
@@ -21,6 +22,7 @@ if _TYPE_CHECKING:
         look_at_start as look_at_start,
         Slide as Slide,
         Start as Start,
+        starts_closed as starts_closed,
         turn_closing as turn_closing,
         turn_sliding as turn_sliding,
     )
@@ -35,6 +37,7 @@ else:
     _NAMES = {
         "_assembly": (
             "assemble",
+            "assemble_closed",
             "Assembly",
             "close",
             "close_neighbour",
@@ -50,6 +53,7 @@ else:
             "look_at_start",
             "Slide",
             "Start",
+            "starts_closed",
             "turn_closing",
             "turn_sliding",
         ),

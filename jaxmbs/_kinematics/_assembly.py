@@ -76,7 +76,11 @@ def nearest(
 ) -> tuple[Float[Array, " nq"], Float[Array, " rows"], Continuation]:
     """The nearest closed configuration on the branch of the start, its multipliers, and the path to
     it, which shows whether they are valid; otherwise the closed or last configuration reached.
-    There has to be a geometric row."""
+    There has to be a geometric row. Without steps it is the start."""
+    if not max_steps:
+        no, one = jnp.asarray(False), jnp.ones((), problem.q.dtype)
+        rows = jnp.zeros((len(problem.system.structure.rows),), problem.q.dtype)
+        return problem.q, rows, Continuation(~no, no, no, no, one)
     return find(problem, max_steps)
 
 
@@ -207,6 +211,12 @@ def assemble(
         if bool(failed):
             raise AnalysisError(_explanation(system, q, t, assembly))
     return assembly
+
+
+def assemble_closed(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> Assembly:
+    """`assemble` of a start that is closed to rounding, and so its own nearest point: its program
+    contains no search. As differentiable; the `result` reports failures."""
+    return _assemble(system, q, jnp.asarray(t, q.dtype), 0)
 
 
 @program

@@ -178,11 +178,10 @@ class _Followed(NamedTuple):
 
 def look_at_start(problem: Problem) -> Start:
     """The start of a case, looked at once before its turns."""
-    system, structure, q, t = problem.system, problem.system.structure, problem.q, problem.t
+    structure, q = problem.system.structure, problem.q
     rest = jnp.zeros((structure.nv,), q.dtype)
-    valid = is_state(structure, q, rest, t)
-    residual = jnp.abs(position_residual(system, q, t)) / system.residual_scale()
-    closed = jnp.max(residual, initial=0.0) <= _CLOSED_START
+    valid = is_state(structure, q, rest, problem.t)
+    residual, closed = _residual_of_start(problem)
     of_joints = jnp.max(jnp.where(structure.driven, 0.0, residual), initial=0.0)
     drivers, rows = drivers_of(problem), _driven_rows(problem)
     return Start(
@@ -193,6 +192,19 @@ def look_at_start(problem: Problem) -> Start:
         open=drivers.open[rows],
         led=drivers.led[rows],
     )
+
+
+def starts_closed(problem: Problem) -> BoolScalar:
+    """Is the start closed to rounding?"""
+    return _residual_of_start(problem)[1]
+
+
+def _residual_of_start(problem: Problem) -> tuple[Float[Array, " rows"], BoolScalar]:
+    """Scaled, and whether it is rounding."""
+    system = problem.system
+    gap = jnp.abs(position_residual(system, problem.q, problem.t))
+    scaled = gap / system.residual_scale()
+    return scaled, jnp.max(scaled, initial=0.0) <= _CLOSED_START
 
 
 def begin_closing(problem: Problem, start: Start) -> Lane:
