@@ -6,6 +6,7 @@ any description into output: `text` and `html` here, tables of a terminal and JS
 """
 
 import abc
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -93,6 +94,17 @@ class AbstractAnswer(eqx.Module):
 
     def _repr_html_(self) -> str:
         return html(self.described())
+
+
+def rows_of_last_table(answer: AbstractAnswer) -> list[tuple[str, ...]]:
+    """The rows of the last table, as texts. Deprecated: `described().tables` holds all tables."""
+    warnings.warn(
+        "rows() is now described().tables[-1].rows; it works in this version.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    tables = answer.described().tables
+    return tables[-1].rows if tables else []
 
 
 # --------------------------------------------------------------------------------------------------

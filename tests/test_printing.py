@@ -163,3 +163,11 @@ def test_no_help_is_cut_off(command: str):
     assert result.exit_code == 0
     assert "..." not in result.stdout.replace("[ARGS]...", "")
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_rows_of_earlier_versions_warn():
+    system = jm.mechanisms.get("door").system()
+    found = jm.analyze(system, system.reference_q)
+    with pytest.warns(DeprecationWarning, match="described"):
+        rows = found.rows()
+    assert rows == found.table().rows

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from .. import _settings
 from .._custom_types import RealScalarLike, Setting
 from .._limits import EXACT
-from .._printing import AbstractAnswer, Column, Description, Table
+from .._printing import AbstractAnswer, Column, Description, rows_of_last_table, Table
 from .._programs import program
 from .._solution import RESULTS
 from .._solvability import analyze, Solvability
@@ -65,6 +65,8 @@ class Comparison(AbstractAnswer):
         wrong = (unique & (differs | changes)) | (~unique & ~changes)
         names = self.solvability.structure.constraint_names
         return tuple(name for name, bad in zip(names, wrong, strict=True) if bad)
+
+    rows = rows_of_last_table
 
     def described(self) -> Description:
         good = self.succeeded()

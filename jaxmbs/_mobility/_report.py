@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import listed
-from .._printing import AbstractAnswer, Column, Description, more, Table
+from .._printing import AbstractAnswer, Column, Description, more, rows_of_last_table, Table
 from .._solution import RESULTS
 from .._solvability._report import openness
 from .._system import Structure
@@ -131,6 +131,8 @@ class Mobility(AbstractAnswer):
         if not self.is_shaky:
             return f"Real mobility {self.mobility}, as to first order."
         return f"First-order mobility {self.first_order}, real mobility {self.mobility}."
+
+    rows = rows_of_last_table
 
     def described(self) -> Description:
         tables = [self._table()] if self.branches else []

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._checks import listed, shown
-from .._printing import AbstractAnswer, Description, Table
+from .._printing import AbstractAnswer, Description, rows_of_last_table, Table
 from .._solution import RESULTS
 from .._solvability import parse_linear
 from .._system import Structure
@@ -363,6 +363,8 @@ class Ranges(AbstractAnswer):
             if unique[own].all():
                 found.append(info.name)
         return tuple(found)
+
+    rows = rows_of_last_table
 
     def described(self) -> Description:
         table = self.table()

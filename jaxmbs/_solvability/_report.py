@@ -13,7 +13,7 @@ from .._checks import as_numpy, by_numpy, namespace
 from .._custom_types import BoolScalar, Flags, IntScalar, Scalar
 from .._kinematics import open_in
 from .._limits import EXACT
-from .._printing import AbstractAnswer, Column, Description, Table
+from .._printing import AbstractAnswer, Column, Description, rows_of_last_table, Table
 from .._solution import RESULTS
 from .._system import Structure
 from .._verdict import Verdict
@@ -256,6 +256,8 @@ class Solvability(AbstractAnswer):
         """The open joints and drivers and their residuals, in one sentence; empty if none is.
         Concrete values only."""
         return openness(self.structure, self.length, self.residual)
+
+    rows = rows_of_last_table
 
     def described(self) -> Description:
         if self.rank.ndim:
