@@ -4,6 +4,7 @@ The lists at the end decide what `parametrize` runs over: a new joint, motion or
 covered by one line there (and a test says so where the line is missing).
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -220,13 +221,18 @@ def joint_class(table: Mapping[str, Any], dimension: int) -> Any:
     return getattr(NAMESPACES[dimension], "".join(part.capitalize() for part in word.split("_")))
 
 
+def keeps_points_in_at(cls: Any) -> bool:
+    """Are the `points` of the table of such a joint its argument `at`?"""
+    return "at" in {field.name for field in dataclasses.fields(cls)}
+
+
 def joint_of(table: Mapping[str, Any], dimension: int) -> Any:
     """A joint from its table (`io/REFERENCE.md`); user-written ones hold a function."""
     cls = joint_class(table, dimension)
     rest = {k: x for k, x in table.items() if k not in ("name", "type", "bodies")}
     if "function" in rest:
         return cls(table["name"], rest.pop("function"), rest.pop("markers"), **rest)
-    if "points" in rest and table["type"] not in ("distance", "coupling"):
+    if "points" in rest and keeps_points_in_at(cls):
         rest["at"] = rest.pop("points")
     return cls(table["name"], tuple(table["bodies"]), **rest)
 

@@ -146,7 +146,7 @@ def test_the_architecture_page_tells_the_tolerances():
         f"a measure between {low} and {high}.",
         "Closed: every residual at most {closed},",
         "close to {neighbour_closed} or rounding (`close_neighbour`), and ranks there are decided "
-        "at {rank_nearby}.",
+        "at {rank_nearby} (`rank_nearby`).",
     ):
         assert sentence.format_map(own) in page
     # What the page tells in one number.

@@ -185,7 +185,7 @@ class TestClasses:
         answers_none = (*answers_none, "elastic", "inverts_mass", "adds_force", "semidefinite")
         answers_none = (*answers_none, "deforms", "elasticity", "nearest", "iteration")
         answers_none = (*answers_none, "label", "kept_rows", "motion_only", "numbered")
-        answers_none = (*answers_none, "unambiguous", "check_start")
+        answers_none = (*answers_none, "unambiguous", "check_start", "potential")
         again = [
             f"{cls.__qualname__}.{name} over {base.__qualname__}.{name}"
             for cls in CLASSES

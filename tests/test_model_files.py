@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import MECHANISMS
+from helpers import keeps_points_in_at, MECHANISMS
 from model_parts import (
     COMPLIANCE_PARTS,
     driver,
@@ -106,7 +106,7 @@ def test_numbers_arrive_in_their_places(part: Part):
         table.pop(key, None)
     if "at" in table and made.kind != "knife_edge":
         table["at"] = [table["at"]] * 2
-    if "points" in table and made.kind not in ("distance", "coupling"):
+    if "points" in table and keeps_points_in_at(type(made)):
         table["at"] = table.pop("points")
     assert table
     for key, value in table.items():

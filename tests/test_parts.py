@@ -7,7 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import oracle
 import pytest
-from helpers import COORDINATES, driven_table, JOINTS, model_of, MOTION_CLASSES, MOTIONS, states_of
+from helpers import (
+    COORDINATES,
+    driven_table,
+    joint_class,
+    JOINTS,
+    keeps_points_in_at,
+    model_of,
+    MOTION_CLASSES,
+    MOTIONS,
+    states_of,
+)
 from representatives import representatives, representatives_at
 from scipy.spatial.transform import Rotation
 
@@ -44,7 +54,8 @@ PLACES = ((1.0, 0.0), (1e-3, 0.0), (1e3, 0.0), (1.0, 1e3))
 PLACED = [
     case
     for case in JOINTS
-    if "points" in case.table(0)["joint"][0] and case.type not in ("distance", "coupling")
+    if "points" in (table := case.table(0)["joint"][0])
+    and keeps_points_in_at(joint_class(table, case.dimension))
 ]
 
 # The oracle's rows of relative rotations and of screws hold for bodies turned alike only.

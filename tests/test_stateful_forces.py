@@ -179,6 +179,59 @@ def test_a_force_from_outside_of_the_package():
     np.testing.assert_allclose(force[jnp.array([2, 5])], [-0.7 * 0.4, 0.9 * 0.3 + torque])
 
 
+class MaxwellLoad(AbstractStatefulLoad):
+    """A torque spring and a damper in series: w is the turn of the spring."""
+
+    stiffness: Scalar
+    damping: Scalar
+
+    def wrenches_with(self, frames, twists, states, t):
+        del t
+        torque, still = self.stiffness * states[0], jnp.zeros(2)
+        return frames[0].wrench(still, torque), frames[1].wrench(still, -torque)
+
+    def state_rates(self, frames, twists, states, t) -> Float[Array, " n"]:
+        del frames, t
+        speed = twists[1].angular - twists[0].angular
+        return speed - self.stiffness / self.damping * states
+
+    def potential(self, frames) -> Scalar:
+        return 0.5 * self.stiffness * frames[-1].values[0] ** 2
+
+
+class Maxwell(AbstractJointForce):
+    kind: ClassVar[str] = "maxwell"
+    name: str = eqx.field(static=True)
+    joint: str = eqx.field(static=True)
+    stiffness: Scalar
+    damping: Scalar
+
+    def load_on(self, joint: AbstractJoint) -> MaxwellLoad:
+        del joint
+        return MaxwellLoad(self.stiffness, self.damping)
+
+    def states(self) -> States:
+        return States(("turn",), (NUMBER,), jnp.zeros(1))
+
+
+def test_energy_that_is_stored_in_a_state():
+    """It changes by the power of the damper, and the sum of all by that alone."""
+    body = planar.Body("disk", mass=1.0, inertia=0.4, position=(0.0, 0.0), angular_velocity=2.0)
+    joint = planar.Revolute("J", ("ground", "disk"), (0.0, 0.0))
+    element = Maxwell("element", "J", jnp.asarray(50.0), jnp.asarray(10.0))
+    system = jm.MultibodySystem([body], [joint], forces=(element,))
+    q, v = system.reference_q.at[-1].set(0.1), system.initial_v
+    kinetic, potential = system.energy(q, v, 0.0)
+    np.testing.assert_allclose([kinetic, potential], [0.5 * 0.4 * 2.0**2, 0.5 * 50.0 * 0.1**2])
+
+    def whole(q, v):
+        return sum(system.energy(q, v, 0.0))
+
+    accelerated = jnp.zeros(3).at[2].set(-50.0 * 0.1 / 0.4)
+    _, power = jax.jvp(whole, (q, v), (system.flow(q, v, 0.0), accelerated))
+    np.testing.assert_allclose(power, -((50.0 * 0.1) ** 2) / 10.0)
+
+
 def test_states_that_move_nothing_are_as_exact_as_the_motion():
     """z = sin(40 t) / 40 beside a body that flies freely in steps as long as the run."""
     idle = forces.StatefulForce(

@@ -51,7 +51,7 @@ class States(eqx.Module):
 
 class AbstractStatefulLoad(AbstractLoad):
     """A load with states of its own: a filter, a pressure, the integral of a controller. They are
-    in the last of its frames."""
+    in the last of its frames. It stores no energy unless it has a `potential`."""
 
     @abc.abstractmethod
     def wrenches_with(
