@@ -9,6 +9,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
+def short_number(value: float | int) -> str:
+    """A number as a message quotes it; a whole one may be beyond floating-point numbers."""
+    try:
+        return f"{value:.6g}"
+    except OverflowError:
+        tens = int(abs(int(value)).bit_length() * math.log10(2))
+        return f"about {'-' if value < 0 else ''}1e{tens}"
+
+
 class NumberRange(NamedTuple):
     """The admissible values of a number: at least `least` or greater than `above`, at most `most`
     or less than `below`. `advice`: the usual fix; `usual`: the default."""
@@ -39,7 +48,9 @@ class NumberRange(NamedTuple):
             and (self.most is None or value <= self.most)
             and (self.below is None or value < self.below)
         )
-        return None if inside else f"{what} must be {self.words}, got {value:.6g}{self.fix}."
+        if inside:
+            return None
+        return f"{what} must be {self.words}, got {short_number(value)}{self.fix}."
 
     @property
     def words(self) -> str:

@@ -7,6 +7,7 @@ shapes are always checked.
 import inspect
 import operator
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from ._checks import (
     number,
     shown,
 )
-from ._limits import ATOL, NumberRange, RTOL
+from ._limits import ATOL, NumberRange, RTOL, short_number
 
 
 _T = TypeVar("_T")
@@ -58,17 +59,14 @@ def check_range(value: Any, what: str, bounds: NumberRange | None = None, **limi
     bounds = NumberRange(**limits) if bounds is None else bounds
     check_numbers(value, (), what, bounds.fix)
     known = concrete(value)
-    said = None if known is None else bounds.refusal(_float(known), what)
+    if known is None:
+        return
+    number = known.item()
+    said = bounds.refusal(number, what)
+    if said is None and abs(number) > sys.float_info.max:
+        said = f"{what} must be a finite number, got {short_number(number)}{bounds.fix}."
     if said is not None:
         raise ValueError(said)
-
-
-def _float(known: np.ndarray) -> float:
-    """Infinite for a whole number that no floating-point number holds."""
-    try:
-        return float(known)
-    except OverflowError:
-        return float("inf")
 
 
 def known_number(value: Any, what: str, bounds: NumberRange | None = None, **limits: Any) -> float:

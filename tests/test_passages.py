@@ -5,6 +5,7 @@ are itself is not called permanent."""
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -377,6 +378,28 @@ class TestWhoIsNotLookedAfter:
         assert "or came near one" in event.reason(unconfirmed)
         refuted = dataclasses.replace(run, passes=Passages.none(run.q.dtype))
         assert "does not pass it" in event.reason(refuted)
+
+    def test_passages_are_confirmed_wherever_they_are_asked_for(self):
+        """Within a function that is traced, too; of runs that are traced themselves, or stacked,
+        they are those that were detected."""
+        system = crank_at((0.1, 0.1), 0.3, 3.0, driven=False)
+
+        def run():
+            return jm.simulate(system, system.reference_q, system.initial_v, 0.6)
+
+        alone, closed_over = run(), run()
+        (time,) = (float(own.time) for own in alone.passed)
+        total = jax.jit(lambda x: x * jnp.nansum(closed_over.passages))(1.0)
+        assert float(total) == time == float(closed_over.passages[0])
+
+        def of_system(system):
+            found = eqx.tree_at(lambda x: x.system, closed_over, system)
+            return jnp.nansum(found.passages)
+
+        assert not any(x.any() for x in jax.tree.leaves(eqx.filter_grad(of_system)(system)))
+        both = jax.tree.map(lambda *x: jnp.stack(x), alone, run())
+        assert both.passage_count.tolist() == [1, 1]
+        assert both.passed == ()
 
     def test_what_lies_behind_the_end_of_a_run(self):
         """Of a run that an event ended within a step."""

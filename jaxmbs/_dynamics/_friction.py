@@ -468,7 +468,10 @@ def _formulation_by_name(function: Callable[_P, _T]) -> Callable[_P, _T]:
     @functools.wraps(function)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         # (None in place of a formulation where there are five.)
-        if len(given) < 5 and not isinstance((*given, None, None)[1], AbstractFormulation):
+        last = given[4:]
+        if last and isinstance(last[0], AbstractFormulation):
+            raise TypeError("formulation must be given by name: formulation=MinimumNorm().")
+        if not last and not isinstance((*given, None, None)[1], AbstractFormulation):
             return function(*given, **named)
         words = (
             f"{function.__name__}(system, formulation, q, v, t) is {function.__name__}(system, q, "

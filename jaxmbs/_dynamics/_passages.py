@@ -717,15 +717,18 @@ _ANSWERS: dict[int, _Answer] = {}
 
 def confirmed(system: AbstractSystem, found: Passages) -> Passages:
     """Passages that a run detected from the states on either side, without those that it only came
-    near, and with what is not determined there. Evaluated on first use; inside a transformation
-    they are left as they were detected."""
+    near, and with what is not determined there. Evaluated on first use. Traced ones, and those of
+    many runs, are left as they were detected."""
     nearby = found.nearby
-    if nearby is None or isinstance(nearby, Tracer) or isinstance(found.times, Tracer):
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, found)))
+    if nearby is None or traced or found.times.ndim > 1:
         return found
     key = id(nearby)
     known = _ANSWERS.get(key)
     if known is None or known.nearby() is not nearby or known.system is not system:
-        answer = _confirmed(system, found, np.asarray(nearby))
+        # The run may be one of outside a function that is being traced.
+        with jax.ensure_compile_time_eval():
+            answer = _confirmed(system, found, np.asarray(nearby))
         forget = weakref.ref(nearby, lambda _: _ANSWERS.pop(key, None))
         known = _ANSWERS[key] = _Answer(forget, system, answer)
     return known.passages

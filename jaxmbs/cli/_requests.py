@@ -13,7 +13,16 @@ from typer import Argument, Option
 
 from .._errors import ModelError
 from .._files import check_folder
-from .._limits import AGREEMENT, ATOL, LARGEST, LARGEST_PRECISION, NumberRange, RANK, RTOL
+from .._limits import (
+    AGREEMENT,
+    ATOL,
+    LARGEST,
+    LARGEST_PRECISION,
+    NumberRange,
+    RANK,
+    RTOL,
+    short_number,
+)
 from .._quoting import shown
 from . import _load
 from ._options import JsonOption, ModelArgument
@@ -324,8 +333,8 @@ class Sweep(NamedTuple):
         asked = math.prod(count for *_, count in found) if self.random is None else self.random
         if asked > _MOST_CASES:
             raise ModelError(
-                f"these are {asked:.3g} cases, more than {_MOST_CASES:.0e} are kept; lower a "
-                "COUNT, or sweep in several stores."
+                f"these are {short_number(asked)} cases, more than {_MOST_CASES:.0e} are kept; "
+                "lower a COUNT, or sweep in several stores."
             )
         return found
 
@@ -376,7 +385,7 @@ class Report(NamedTuple):
         check_folder(self.out)
         if self.every is not None and self.frames is not None:
             raise ModelError("give --every or --frames, not both.")
-        _check_number("--frames", self.frames, NumberRange(least=2))
+        _check_number("--frames", self.frames, NumberRange(least=2, most=_MOST_FRAMES))
         if self.trajectory is not None:
             if self.end is not None or self.every is not None or self.assemble:
                 raise ModelError(
@@ -449,6 +458,9 @@ class Import(NamedTuple):
 
 # The numbers of all cases of a sweep are kept: a gigabyte for each name.
 _MOST_CASES = 10**8
+
+# All states of a report are in its page.
+_MOST_FRAMES = 100_000
 
 
 def names_of(subset: str) -> tuple[str, ...]:
