@@ -227,7 +227,7 @@ class Tolerances:
 
     @property
     def rows(self) -> Any:
-        """How exact rows of C are: pivots below that are zero within the precision. None: exact to
+        """Precision of the rows of C: pivots below it are zero within the precision. None: exact to
         rounding."""
         # A row of unit length follows from a point or a direction on each of two bodies, each of
         # three numbers that may be off: 2 sqrt(3).

@@ -1,4 +1,4 @@
-"""How results are told: one description of each, and its writers as text and as HTML.
+"""Printing of results: one description of each, and its writers as text and as HTML.
 
 A result says once, in `described`, what there is to tell: sentences, tables and data. Writers turn
 any description into output: `text` and `html` here, tables of a terminal and JSON in
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What there is to tell of a result.
+    """Sentences, tables and data of a result.
 
     - `head`, `notes`: sentences before and after the `tables`; empty ones are left out.
     - `data`: makes the same as a JSON document, where there is one.
@@ -193,7 +193,7 @@ def largest(values: Any) -> str:
 
 
 def more(names: Sequence[str], most: int) -> str:
-    """How many of the names are beyond the first ones; empty where none is."""
+    """The number of names beyond the first ones, in words; empty if there are none."""
     return f" and {len(names) - most} more" if len(names) > most else ""
 
 

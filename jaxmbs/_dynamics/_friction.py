@@ -100,8 +100,8 @@ def _are_met(
 
 
 def _most(system: AbstractSystem, equations: Equations, met: float) -> Scalar:
-    """What may be left of C dv/dt = Gamma: the part `met` of the accelerations that the rows
-    prescribe, and of those without the rows."""
+    """The largest admissible residual of C dv/dt = Gamma: the part `met` of the accelerations that
+    the rows prescribe, and of those without the rows."""
     descriptor, scale = equations.descriptor, system.residual_scale()
     free = descriptor.apply_C(descriptor.metric().inverse_mass(equations.force))
     sizes = (jnp.abs(equations.offset) + jnp.abs(free)) / scale

@@ -149,7 +149,7 @@ class Mobility(AbstractAnswer):
         )
 
     def _data(self) -> dict[str, Any]:
-        """What was not decided is null."""
+        """The JSON document; undecided values are null."""
         return {
             "mobility": self.mobility if self.decided else None,
             "first_order": self.first_order,

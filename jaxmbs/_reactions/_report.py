@@ -338,7 +338,7 @@ class Reactions(AbstractAnswer):
         return Description((), [_table(self)], [_doubt(self), self.message], self._data)
 
     def _data(self) -> dict[str, Any]:
-        """Of one state: each joint's forces and torques with their verdicts."""
+        """Forces and torques of each joint at one state, with their verdicts."""
         return {name: self._entry(name) for name in self.names}
 
     def _entry(self, name: str) -> dict[str, Any]:

@@ -43,8 +43,8 @@ _CRITERIA: dict[Method, type[QR] | type[SVD] | type[RankComparison]] = {
 
 
 class Analysis(NamedTuple):
-    """What there is to tell. `report`: of rigid bodies; `elastic`: with the compliances of
-    the model, None where there are none."""
+    """Results of the command. `report`: of rigid bodies; `elastic`: with the compliances of the
+    model, None if it has none."""
 
     model: Model
     system: MultibodySystem

@@ -62,7 +62,7 @@ def _driven(end: float, count: int = STATES) -> Driven:
 
 
 class _Kind(NamedTuple):
-    """What a table makes, and the keys that it may have for it."""
+    """The function that makes the object of a table, and the keys that are its arguments."""
 
     make: Callable[..., Any]
     keys: tuple[str, ...]
@@ -162,6 +162,8 @@ def _made(
 ) -> Any:
     """The result of a table, one key of which selects its kind."""
     check_table(table, where)
+    if default is None:
+        check_keys((key, *table), table, where, (key,))
     with placed(where):
         kind = one_of(table.get(key, default), kinds, key)
     make, keys = kinds[kind]
@@ -192,8 +194,9 @@ def _parameters(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _objective(table: Any, where: str, *own: str) -> AbstractObjective:
     """`own`: further keys of the table."""
     check_table(table, where)
+    check_keys(("kind", *table), table, where, ("kind",))
     with placed(where):
-        kind = one_of(table.get("kind"), _OBJECTIVES, "kind")
+        kind = one_of(table["kind"], _OBJECTIVES, "kind")
     given = [key for key in _QUANTITIES if key in table]
     if len(given) != 1:
         raise ModelError(

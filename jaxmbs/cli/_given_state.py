@@ -188,7 +188,7 @@ def body_tables(
     others: Mapping[str, tuple[str, str]],
     cell: Callable[[Any], str],
 ) -> list[Table]:
-    """What is known of bodies, by name and word: a table of those with a place, and one of the
+    """Tables of quantities of bodies, by name and word: one of bodies with a place, and one of the
     coordinates that others have.
 
     **Arguments:** `posed`: words and their units; `others`: titles, each with the end of the word
