@@ -518,8 +518,8 @@ class Logbook:
         self.points: list[np.ndarray] = []
 
     def enter(self, point: np.ndarray, value: float, ranks: np.ndarray, across: np.ndarray) -> None:
-        """Add an iterate. An infinite value marks a failed evaluation without ranks. `across` (m,):
-        how much each function depends on reactions that are not unique there.
+        """Add an iterate; a failed evaluation has an infinite value and no ranks. `across` (m,):
+        dependence of each function on reactions that are not unique there.
 
         **Raises:** `DesignError` that states where the rank changed since the previous iterate, or
         which reactions are no longer unique.

@@ -36,9 +36,9 @@ _WHOLE = 0.1
 
 
 class Cone(NamedTuple):
-    """Zeros near 0. `order`: of the highest condition that was needed; 1 where there are no
-    equations. `reach`: a condition up to this order would not have been missed. `radius`: as far
-    away the zeros were confirmed; `left`: the largest value there. `decided`; `doubts`: why not, or
+    """Zeros near 0. `order`: that of the highest condition that was needed; 1 without equations.
+    `reach`: conditions up to this order were examined. `radius`: the distance up to which zeros
+    were confirmed; `left`: the largest value there. `decided`; `doubts`: why not, or
     what else is not sure. `restricting` (p', p): the combinations of equations that are not zero
     everywhere, orthonormal."""
 

@@ -502,7 +502,7 @@ def singularity(
     spread: Setting[RealScalarLike] = 0.05,
     criterion: Setting[AbstractCriterion | None] = None,
 ) -> Singularity:
-    """Compares the rank of C here with that at nearby assembled configurations.
+    """Compare the rank of C here with its rank at nearby assembled configurations.
 
     Each neighbour is a random displacement of all coordinates (`spread` of the characteristic
     length, or as many radians), closed again without drivers, which would hold a mechanism in
