@@ -9,7 +9,7 @@ import pytest
 from exact_motions import angle_of_chain
 
 import jaxmbs as jm
-from jaxmbs._dynamics._monitor import PackedCrossings, SingularCrossings
+from jaxmbs._dynamics._monitor import PackedCrossings, PassageRecord, SingularCrossings
 from jaxmbs._dynamics._runge_kutta import tableau_of
 from jaxmbs._dynamics._step_size import clear_places, PassageSteps
 
@@ -109,8 +109,9 @@ def crossings(times: Any, values: Any, rate: float = 0.0, past: float = 0.0) -> 
     return PackedCrossings(
         SingularCrossings(
             *(one, one, v1, t1, v0, t0, jnp.asarray(rate), jnp.asarray(past), t1),
-            *(jnp.zeros(64), jnp.asarray(0), jnp.zeros((16, 5))),
-        )
+            jnp.asarray(0),
+        ),
+        PassageRecord.empty(5, float),
     )
 
 

@@ -577,7 +577,7 @@ def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machin
         step, there = residuals(pulled.found)
         after = transition(step, now, there, pulled.solved)
         done = ~after.going
-        ends = jnp.stack([after.rows[-1, 1], after.rows[-1, 0]])
+        ends = jnp.stack([after.end, after.slopes[-1]])
         y, slope = jnp.where(done, ends, jnp.stack([making.y, making.slope]))
         return turn, _Recomputed(making.step + done, y, slope, after)
 
@@ -592,9 +592,7 @@ def _backward_iteration(run: TapedRun, by: ByRows, machine: _Machine) -> _Machin
         return after, _Recomputed(jnp.where(ends, begin, making.step), y, slope, _stopped(now))
 
     after, more = lax.cond(again, one_more, one_back)
-    made = StepRecord(
-        making.y, more.turn.rows[:, 0], more.turn.rows[:, 1], run.tape.marks[making.step]
-    )
+    made = StepRecord(making.y, more.turn.slopes, more.turn.places, run.tape.marks[making.step])
     own = jnp.where(again, making.step % room, room)
     records = jax.tree.map(lambda rows, row: with_row(rows, own, row), records, made)
     return _Machine(_if(left, after, turn), _if(left, more, making), records)

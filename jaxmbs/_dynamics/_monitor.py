@@ -99,8 +99,7 @@ class SingularCrossings(eqx.Module):
     and their vectors; `time`, and of the sample before the time and the `earlier_values` (k,) of
     the same vectors; of the interval before that one the `earlier_rate` of the smallest value (1/s)
     and the length `earlier_past` (s). `target`: the time of the next sample, where it lies within a
-    step. `times` (CAPACITY,) of passages, `count` of them, and `states` (STATES, 1 + nq + nv): the
-    time, q and v next to them.
+    step. `count`: the number of passages.
     """
 
     left: Float[Array, "rows k"]
@@ -112,23 +111,61 @@ class SingularCrossings(eqx.Module):
     earlier_rate: Scalar
     earlier_past: Scalar
     target: Scalar
-    times: Float[Array, " capacity"]
     count: IntScalar
-    states: Float[Array, "states numbers"]
+
+
+class PassageRecord(eqx.Module):
+    """The passages of a run. It is much larger than the rest of a monitor's state and changes
+    seldom: apart from that, it is written in place and otherwise left alone. `numbers`: the
+    `times` (s) of CAPACITY passages, the `states` of STATES, and behind them space for those
+    beyond."""
+
+    numbers: Float[Array, " numbers"]
+    width: int = eqx.field(static=True)
+
+    @staticmethod
+    def empty(width: int, dtype: Any) -> "PassageRecord":
+        """A record without any passage; `width`: of a state."""
+        times = jnp.full((CAPACITY,), jnp.nan, dtype)
+        return PassageRecord(
+            jnp.concatenate([times, jnp.zeros(((STATES + 1) * width,), dtype)]), width
+        )
+
+    def add(
+        self, count: IntScalar, time: Scalar, state: Float[Array, " width"], wanted: BoolScalar
+    ) -> "PassageRecord":
+        """The record with the passage after the first `count` ones, if it is `wanted`."""
+        beyond = CAPACITY + STATES * self.width
+        of_time = jnp.where(wanted & (count < CAPACITY), count, beyond)
+        of_state = jnp.where(wanted & (count < STATES), CAPACITY + count * self.width, beyond)
+        numbers = lax.dynamic_update_slice(self.numbers, time[None], (of_time,))
+        return PassageRecord(lax.dynamic_update_slice(numbers, state, (of_state,)), self.width)
+
+    @property
+    def times(self) -> Float[Array, " capacity"]:
+        return self.numbers[:CAPACITY]
+
+    @property
+    def states(self) -> Float[Array, "states width"]:
+        """Time, q and v next to the passages."""
+        return self.numbers[CAPACITY : CAPACITY + STATES * self.width].reshape(STATES, self.width)
 
 
 class PackedCrossings(eqx.Module):
     """`SingularCrossings` as one array: in a small system each array that is carried costs as much
     as a solve. `numbers`: the leaves of a `SingularCrossings` in their order, counts as
-    floating-point numbers; `shapes` of these leaves, with their types."""
+    floating-point numbers; `shapes` of these leaves, with their types. `record`: of the
+    passages."""
 
     numbers: Float[Array, " numbers"]
     shapes: tuple[jax.ShapeDtypeStruct, ...] = eqx.field(static=True)
+    record: PassageRecord
 
-    def __init__(self, crossings: SingularCrossings):
+    def __init__(self, crossings: SingularCrossings, record: PassageRecord):
         parts = jax.tree.leaves(crossings)
         self.shapes = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in parts)
         self.numbers = jnp.concatenate([x.ravel().astype(parts[0].dtype) for x in parts])
+        self.record = record
 
     def opened(self) -> SingularCrossings:
         ends = np.cumsum([x.size for x in self.shapes])
@@ -200,8 +237,7 @@ class SingularValueMonitor(eqx.Module):
         rows, nv = len(system.structure.rows), system.structure.nv
         left, right, values = (jnp.zeros((*n, min(_MODES, rows, nv))) for n in ((rows,), (nv,), ()))
         now = jnp.asarray(t, y.dtype)
-        times = jnp.full((CAPACITY,), jnp.nan, y.dtype)
-        states = jnp.zeros((STATES, 1 + system.structure.nq + nv), y.dtype)
+        record = PassageRecord.empty(1 + system.structure.nq + nv, y.dtype)
         return PackedCrossings(
             SingularCrossings(
                 left,
@@ -213,10 +249,9 @@ class SingularValueMonitor(eqx.Module):
                 jnp.zeros_like(now),
                 jnp.zeros_like(now),
                 now,
-                times,
                 jnp.asarray(0),
-                states,
-            )
+            ),
+            record,
         )
 
     def step(
@@ -320,11 +355,8 @@ def update(
     target = jnp.where(kept | short, now + onward, last.time + back)
     target = jnp.where(count >= MOST_SAMPLES - 1, end, jnp.minimum(target, end))
 
-    place = jnp.where(passed, last.count, CAPACITY)
-    times = last.times.at[place].set(zero, mode="drop")
-    states = last.states.at[place].set(
-        jnp.concatenate([now[None], sample.q, sample.v]), mode="drop"
-    )
+    state = jnp.concatenate([now[None], sample.q, sample.v])
+    record = carried.record.add(last.count, zero, state, kept & passed)
     after = SingularCrossings(
         left,
         right,
@@ -335,15 +367,13 @@ def update(
         carried.rate,
         last.time - last.earlier_time,
         target,
-        times,
         last.count + passed,
-        states,
     )
     # The target in any case.
-    numbers = PackedCrossings(after).numbers
+    numbers = PackedCrossings(after, record).numbers
     taken = kept | np.isin(np.arange(len(numbers)), carried.place("target").start)
     numbers = jnp.where(taken, numbers, carried.numbers)
-    carried = eqx.tree_at(lambda c: c.numbers, carried, numbers)
+    carried = eqx.tree_at(lambda c: (c.numbers, c.record), carried, (numbers, record))
     return carried, kept & passed, ~start & ~(kept & (now >= end))
 
 

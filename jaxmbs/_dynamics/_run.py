@@ -33,7 +33,6 @@ from ._monitor import (
     PackedCrossings,
     rank_increases_off_manifold,
     SingularValueMonitor,
-    STATES,
     with_vanishing_rows,
 )
 from ._passages import Passages
@@ -283,8 +282,8 @@ def passages_of(watched: PackedCrossings | None, dtype: Any) -> Passages:
     """The passages that a run noticed."""
     if watched is None:
         return Passages.none(dtype)
-    states = watched.leaf("states").reshape(STATES, -1)
-    return Passages(watched.leaf("times"), watched.first("count").astype(int), states)
+    record, count = watched.record, watched.first("count").astype(int)
+    return Passages(record.times, count, record.states)
 
 
 def ends_within(integration: Integration) -> bool:

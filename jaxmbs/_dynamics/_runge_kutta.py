@@ -367,16 +367,15 @@ class Step(eqx.Module):
     """`end` (state,): q and v at the end; `error` (state,) of it; `slopes` (stages, state) of each
     stage. `usable`: is the end on the constraints, and did every slope exist?
 
-    `before`, `places` (stages, state): the states of the stages as the method made them, and those
-    in which slopes were taken. `watched`: what a monitor carries on, if there is one; `passed`: was
-    a singular configuration passed?
+    `places` (stages, state): the states in which slopes were taken, which derivatives require.
+    `watched`: what a monitor carries on, if there is one; `passed`: was a singular configuration
+    passed?
     """
 
     end: Float[Array, " state"]
     error: Float[Array, " state"]
     slopes: Float[Array, "stages state"]
     usable: BoolScalar
-    before: Float[Array, "stages state"]
     places: Float[Array, "stages state"]
     watched: PackedCrossings | None
     passed: BoolScalar
@@ -463,16 +462,18 @@ class StepLoop(NamedTuple):
     """State of the loop of a step. `packed`: its `Progress`.
 
     `state`: to be evaluated next; `predicted`: as the method made it; `embedded` (2, nv): the error
-    without the last slope, in displacements and velocities; `error`: of the end; `rows` (stages, 3,
-    state): `slopes`, `places` and `before` of `Step`.
+    without the last slope, in displacements and velocities; `end`, `error`, `slopes`, `places` as
+    in `Step`. (What nobody reads in a run without derivative, the compiler drops: the places.)
     """
 
     packed: Float[Array, " 7"]
     state: Float[Array, " state"]
     predicted: Float[Array, " state"]
     embedded: Float[Array, "2 nv"]
+    end: Float[Array, " state"]
     error: Float[Array, " state"]
-    rows: Float[Array, "stages 3 state"]
+    slopes: Float[Array, "stages state"]
+    places: Float[Array, "stages state"]
     watched: PackedCrossings | None
 
     @property
@@ -566,35 +567,36 @@ def _advance(solver: dfx.AbstractERK, packed: Packed, start: Start) -> Step:
 def beginning_of(step: StepConstants) -> StepLoop:
     """The loop of a step before its first evaluation."""
     start, nq, dtype = step.start, step.given.system.structure.nq, step.start.y.dtype
-    rows = jnp.zeros((step.last + 1, 3, len(start.y)), dtype)
+    none = jnp.zeros((step.last + 1, len(start.y)), dtype)
     slope = jnp.where(start.known, start.slope, 0.0)
-    rows = rows.at[0].set(jnp.stack([slope, start.y, start.y]))
+    slopes = none.at[0].set(slope)
     first = jnp.where(start.known, 1, 0)
-    state = start.y + step.h * _combined(step.weights[first], rows)
+    state = start.y + step.h * _combined(step.weights[first], slopes)
     begun = Progress(jnp.asarray(Phase.STAGE), first, *jnp.array([0, jnp.inf, 0, 0, 0], dtype))
     return StepLoop(
         pack_scalars(begun, dtype),
         state,
         state,
-        step.h * step.of_error[0] * jnp.stack([start.y[nq:], slope[nq:]]),
+        jnp.where(start.known, step.h * step.of_error[0], 0.0)
+        * jnp.stack([start.y[nq:], slope[nq:]]),
+        start.y,
         jnp.full_like(start.y, jnp.inf),
-        rows,
+        slopes,
+        none.at[0].set(start.y),
         start.watched,
     )
 
 
 def _made(step: StepConstants, end: StepLoop) -> Step:
     """The step, from the end of its loop."""
-    slopes, places, before = (end.rows[:, k] for k in range(3))
     # A failed step must not be returned as a motion.
     failed = ~jnp.all(jnp.isfinite(end.error))
     return Step(
-        jnp.where(failed, jnp.nan, places[step.last]),
+        jnp.where(failed, jnp.nan, end.end),
         end.error,
-        slopes,
+        end.slopes,
         (end.progress.usable > 0) & ~failed,
-        before,
-        places,
+        end.places,
         end.watched,
         end.progress.passed > 0,
     )
@@ -606,9 +608,8 @@ def transition(
     """The step after one more state of it was evaluated and solved."""
     progress, stage = now.progress, state.stage
     moved = _moved(step, state, found)
-    old = lax.dynamic_index_in_dim(now.rows, stage, keepdims=False)
-    row = jnp.where(moved.there, jnp.stack([moved.slope, moved.place, now.predicted]), old)
-    rows = lax.dynamic_update_index_in_dim(now.rows, row, stage, 0)
+    slopes = _with_row(now.slopes, stage, moved.there, moved.slope)
+    places = _with_row(now.places, stage, moved.there, moved.place)
 
     arrived, advancing = moved.arrived, moved.there & ~state.arriving
     met = _is_met(step, state, found, moved)
@@ -616,8 +617,10 @@ def transition(
     error = _error(step, now, state, found, moved)
 
     following = _following(step, stage)
-    predicted, so_far = _next_stage(step, rows, following)
+    predicted = step.start.y + step.h * _combined(step.weights[following], slopes)
     predicted = jnp.where(advancing, predicted, now.predicted)
+    rates = jnp.stack([moved.v, found.acceleration])
+    so_far = now.embedded + step.h * step.of_error[stage] * rates
     following_state = jnp.where(advancing, predicted, moved.place)
     watched, passed, samples = now.watched, progress.passed > 0, progress.samples
     if watched is not None and found.factored is not None:
@@ -640,14 +643,27 @@ def transition(
         samples,
     )
     return StepLoop(
-        pack_scalars(progress, rows.dtype),
+        pack_scalars(progress, slopes.dtype),
         following_state,
         predicted,
         jnp.where(advancing, so_far, now.embedded),
+        jnp.where(arrived, moved.place, now.end),
         error,
-        rows,
+        slopes,
+        places,
         watched,
     )
+
+
+def _with_row(
+    rows: Float[Array, "stages state"],
+    stage: IntScalar,
+    wanted: BoolScalar,
+    row: Float[Array, " state"],
+) -> Float[Array, "stages state"]:
+    """The rows with another one at the stage, if that is `wanted`."""
+    old = lax.dynamic_index_in_dim(rows, stage, keepdims=False)
+    return lax.dynamic_update_index_in_dim(rows, jnp.where(wanted, row, old), stage, 0)
 
 
 def _watch(
@@ -685,7 +701,7 @@ def state_of(step: StepConstants, now: StepLoop) -> StateToEvaluate:
     if now.watched is not None:
         target, locating = now.watched.first("target"), now.progress.phase == Phase.LOCATE
         t = jnp.where(locating, target, t)
-        state = jnp.where(locating, _within(step, now.rows, target), state)
+        state = jnp.where(locating, _within(step, now, target), state)
     finite = jnp.all(jnp.isfinite(state))
     # A stage after a failed one is evaluated somewhere, as not all methods accept NaN.
     q, v = split(given.system, jnp.where(finite, state, given.first[: len(state)]))
@@ -768,7 +784,7 @@ def _error(
     turning = system.structure.quaternions.ravel()
     if turning.size:
         # Velocities that do not change make an error of a quaternion all the same.
-        rates = gather(now.rows[: step.last, 0], turning)
+        rates = gather(now.slopes[: step.last], turning)
         own = step.h * sum_of_products(step.of_error[: step.last, None], rates, 0, apart=False)
         own = own + last_slope * gather(moved.slope, turning)
         known = now.embedded[0] + last_slope * moved.v
@@ -776,7 +792,7 @@ def _error(
         apart = apart + jnp.abs(scatter_add([left], [turning], len(apart)))
     states = system.structure.internal
     if states.size:
-        slopes = gather(now.rows[: step.last, 0], states)
+        slopes = gather(now.slopes[: step.last], states)
         own = step.h * sum_of_products(step.of_error[: step.last, None], slopes, 0, apart=False)
         own = own + last_slope * gather(moved.slope, states)
         apart = apart + jnp.abs(scatter_add([own], [states], len(apart)))
@@ -793,13 +809,11 @@ def _error(
     return jnp.where(state.phase == Phase.MEASURE, less, error)
 
 
-def _within(
-    step: StepConstants, rows: Float[Array, "stages 3 state"], t: Scalar
-) -> Float[Array, " state"]:
+def _within(step: StepConstants, now: StepLoop, t: Scalar) -> Float[Array, " state"]:
     """The state between the ends of the step, by them and their slopes."""
-    start, (k0, k1) = step.start, step.h * rows[jnp.array([0, step.last]), 0]
+    start, (k0, k1) = step.start, step.h * now.slopes[jnp.array([0, step.last])]
     curve = dfx.ThirdOrderHermitePolynomialInterpolation(
-        t0=start.t0, t1=start.t1, y0=start.y, y1=rows[step.last, 1], k0=k0, k1=k1
+        t0=start.t0, t1=start.t1, y0=start.y, y1=now.end, k0=k0, k1=k1
     )
     return curve.evaluate(t)
 
@@ -812,18 +826,6 @@ def _following(step: StepConstants, stage: IntScalar) -> IntScalar:
     # What is left out are slopes of zero.
     leaves_out = ~step.start.inside & (stage == step.last - step.tableau.inside - 1)
     return jnp.where(leaves_out, step.last, following)
-
-
-def _next_stage(
-    step: StepConstants, rows: Float[Array, "stages 3 state"], following: IntScalar
-) -> tuple[Float[Array, " state"], Float[Array, "2 nv"]]:
-    """The state of the next stage, and the error by all slopes until now."""
-    nq, last = step.given.system.structure.nq, step.last
-    state = step.start.y + step.h * _combined(step.weights[following], rows)
-    so_far = step.h * sum_of_products(
-        step.of_error[:last, None, None], rows[:last, 1::-1, nq:], 0, apart=False
-    )
-    return state, so_far
 
 
 def _once(wanted: BoolScalar, function: Callable[[Any], Any], otherwise: Any) -> Any:
@@ -841,10 +843,12 @@ def _once(wanted: BoolScalar, function: Callable[[Any], Any], otherwise: Any) ->
     )[1]
 
 
-def _combined(weights: Float[Array, " k"], rows: Float[Array, "k *shape"]) -> Float[Array, "..."]:
-    """The weighted sum of the first of each of the rows, without the last one, that of the end,
-    which has no weight. It is written out, as a library's product is a call of its own."""
-    return sum_of_products(weights[:-1, None], rows[:-1, 0], 0, apart=False)
+def _combined(
+    weights: Float[Array, " stages"], slopes: Float[Array, "stages state"]
+) -> Float[Array, " state"]:
+    """The weighted sum of the slopes, without the last one, that of the end, which has no weight.
+    It is written out, as a library's product is a call of its own."""
+    return sum_of_products(weights[:-1, None], slopes[:-1], 0, apart=False)
 
 
 def slope_at(
