@@ -14,7 +14,9 @@ from .._custom_types import NumberList, Numbers, Scalar
 from .._fields import AbstractDeclared, Field, numbers, optional, positive
 
 
-def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
+def clamp(
+    value: Float[Array, ""], low: Float[Array, "*shape"], high: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
     """The value held between `low` and `high`. Its derivative in the value is 1 between them, 0
     beyond, and 1/2 at a limit itself; that in a limit is what is missing to 1."""
     return jnp.minimum(jnp.maximum(value, low), high)

@@ -59,7 +59,7 @@ class MotorState(eqx.Module):
     - `rate` of the joint's coordinate (rad/s or m/s); `torque` on the joint's second body along it
       (N m or N); `speed` and `shaft_torque` of the actuator before the gear.
     - `command` that is carried out (V, N m or N), `wanted` the one that command and controller ask
-      for; `saturated`: are the two different?
+      for; `saturated`: are the two different (True or False; along a motion 1 or 0)?
     - `current` (A) and `winding_loss` (W): zero of actuators without winding.
     """
 
@@ -69,7 +69,7 @@ class MotorState(eqx.Module):
     shaft_torque: Scalar
     command: Scalar
     wanted: Scalar
-    saturated: Bool[Array, ""]
+    saturated: Bool[Array, ""] | Scalar
     current: Scalar
     winding_loss: Scalar
 
