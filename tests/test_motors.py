@@ -433,7 +433,7 @@ def test_a_spatial_motor_is_the_planar_one():
 # --------------------------------------------------------------------------------------------------
 
 
-IDEAL = {"actuator": forces.IdealActuator()}
+IDEAL: dict[str, Any] = {"actuator": forces.IdealActuator()}
 PD = forces.PID(proportional=1.0, derivative=0.1)
 WOUND = forces.PID(proportional=1.0, integral=1.0, tracking_time=0.1)
 
