@@ -168,6 +168,7 @@ def test_a_force_at_a_site_is_held_within_its_range(tmp_path: Path):
  forcerange="-1 3"/></actuator></mujoco>"""
     path = tmp_path / "a.xml"
     path.write_text(text)
+    jet: Any
     (jet,) = import_model(path, controls={"jet": 5.0}).model.forces
     assert np.allclose(jet.force, [0.0, 0.0, 6.0])
 

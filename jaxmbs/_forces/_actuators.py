@@ -93,7 +93,7 @@ class DCMotor(AbstractActuator):
         u = R i + k omega,    torque = k i,
 
     with the current i (A), the torque constant k, which is that of the back-EMF too, and the speed
-    omega of the shaft (Krause, Wasynczuk & Sudhoff 2013, sec. 2.4). At rest it brakes: with u = 0
+    omega of the shaft (Krause, Wasynczuk, Sudhoff & Pekarek 2013). At rest it brakes: with u = 0
     its torque is -k^2 omega / R.
 
     **Arguments:** `torque_constant`: k (N m/A = V s/rad), > 0; `resistance`: R (ohm), > 0;

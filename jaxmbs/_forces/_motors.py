@@ -291,7 +291,7 @@ _RATIO = Field(
 )
 
 
-def _efficiency(key: str, meaning: str, left_out: str) -> Any:
+def _efficiency(key: str, meaning: str, left_out: str) -> Callable[[Numbers | None], Scalar | None]:
     def check(value: Numbers, what: str) -> Scalar:
         array = _checks.positive(value, what)
         known = _checks.concrete(array)

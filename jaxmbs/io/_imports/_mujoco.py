@@ -526,7 +526,8 @@ def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _La
         terms[1:] = 0.0
     if bias == int(biases.mjBIAS_AFFINE):
         terms = terms + np.array(model.actuator_biasprm[k, :3])
-    return _Law(*map(float, terms), control)
+    constant, length, velocity = map(float, terms)
+    return _Law(constant, length, velocity, control)
 
 
 def _in_joint(
