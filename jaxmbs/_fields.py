@@ -76,6 +76,8 @@ class Field(NamedTuple):
     - `moves`: what becomes of it in a sub-assembly that has a place.
     - `shape`: that of its array where it is known, of texts as well; `bounds` of its
       number, by the words of JSON Schema (`minimum`, `exclusiveMinimum`).
+    - `holds`: the kind of the table that a model file writes under the key ("motion"); empty for
+      values.
     - `others`: further keys for the same field; `exclusive`: one, in place of `key`.
       `split(value)`: what is written under each key.
     """
@@ -97,6 +99,7 @@ class Field(NamedTuple):
     refers: bool = False
     shape: tuple[int, ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
+    holds: str = ""
 
     def __call__(self, value: Any) -> Any:
         if value is None and self.left_out is not None:

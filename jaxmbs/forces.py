@@ -1,4 +1,4 @@
-"""Forces on bodies and in joints."""
+"""Forces on bodies and in joints, and the actuators and controllers of motors."""
 
 from ._forces import (
     Applied as Applied,
@@ -6,23 +6,33 @@ from ._forces import (
     BallSpring as BallSpring,
     Bushing as Bushing,
     CoulombFriction as CoulombFriction,
+    DCMotor as DCMotor,
     Following as Following,
+    IdealActuator as IdealActuator,
+    Motor as Motor,
+    PID as PID,
     SpringDamper as SpringDamper,
     StatefulForce as StatefulForce,
+    TorqueSpeed as TorqueSpeed,
     TorsionSpring as TorsionSpring,
     UserForce as UserForce,
 )
 
 
 __all__ = [
+    "PID",
     "Applied",
     "AxialSpring",
     "BallSpring",
     "Bushing",
     "CoulombFriction",
+    "DCMotor",
     "Following",
+    "IdealActuator",
+    "Motor",
     "SpringDamper",
     "StatefulForce",
+    "TorqueSpeed",
     "TorsionSpring",
     "UserForce",
 ]

@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
         Floquet as Floquet,
         Kinematics as Kinematics,
         Linearisation as Linearisation,
+        MotorDuty as MotorDuty,
         Trajectory as Trajectory,
         UndeterminedAccelerations as UndeterminedAccelerations,
     )
@@ -72,6 +73,7 @@ else:
             "Floquet",
             "Kinematics",
             "Linearisation",
+            "MotorDuty",
             "Trajectory",
             "UndeterminedAccelerations",
         ),

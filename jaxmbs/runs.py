@@ -1,4 +1,4 @@
-"""Options of runs: stabilisation, methods, events; and accelerations with friction."""
+"""Options of runs: stabilisation, methods, events; accelerations with friction; what motors do."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -8,7 +8,9 @@ from ._loading import load_late as _load_late
 if _TYPE_CHECKING:
     from ._dynamics import (
         Baumgarte as Baumgarte,
+        feed_forward as feed_forward,
         GeneralizedAlpha as GeneralizedAlpha,
+        motor_duty as motor_duty,
         Projection as Projection,
         SimulationInterrupted as SimulationInterrupted,
         solve_with_friction as solve_with_friction,
@@ -19,7 +21,9 @@ else:
     _NAMES = {
         "_dynamics": (
             "Baumgarte",
+            "feed_forward",
             "GeneralizedAlpha",
+            "motor_duty",
             "Projection",
             "SimulationInterrupted",
             "solve_with_friction",

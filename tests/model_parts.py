@@ -228,6 +228,24 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _mount |= {"stiffness": _full, "points": PAIR[_d]}
     _force(_d, "bushing", "bodies", "points", **_mount, label=f"bushing {_d}, matrix")
 
+    _motor: dict[str, Any] = {
+        "actuator": {"type": "dc_motor", "torque_constant": 0.05, "resistance": 0.4},
+        "ratio": 20.0,
+    }
+    _feedback: dict[str, Any] = {
+        "controller": {"type": "pid", "proportional": 5.0, "integral": 2.0, "derivative": 0.5},
+        "reference": {"type": "linear", "rate": 0.5, "offset": 0.1},
+        "limits": [-20.0, 24.0],
+    }
+    _force(_d, "motor", "joint", "actuator", joint="hinge", **_motor, **_feedback)
+    _given: dict[str, Any] = {"command": {"type": "linear", "rate": 0.5, "offset": 3.0}}
+    _label = f"motor {_d}, sliding"
+    _along: dict[str, Any] = {"joint": "slide", "coordinate": "translation"}
+    _motor = {"actuator": {"type": "ideal"}}
+    _force(_d, "motor", "joint", "actuator", **_along, **_motor, **_given, label=_label)
+    _motor = {"actuator": {"type": "torque_speed", "speeds": [0.0, 9.0], "torques": [2.0, 0.0]}}
+    _force(_d, "motor", "joint", "actuator", joint="hinge", **_motor, **_given, label=f"servo {_d}")
+
 
 for _d in (2, 3):
     _force(_d, "axial_spring", "joint", joint="slide", **_law, rest=0.1, force=0.5)

@@ -54,6 +54,7 @@ DEAR = {
     "36_model_file",
     "38_spin_up",
     "39_many_starts",
+    "42_motor",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

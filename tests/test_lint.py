@@ -148,6 +148,18 @@ def at_rest() -> dict[str, Any]:
     return content
 
 
+def with_motor(actuator: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    content = four_bar()
+    joint = content["driver"][0]["joint"]
+    motor = {"name": "engine", "type": "motor", "joint": joint, "actuator": actuator, **keys}
+    content["force"].append(motor)
+    return content
+
+
+def resting(offset: float = 0.0) -> dict[str, Any]:
+    return {"type": "linear", "rate": 0.0, "offset": offset}
+
+
 def with_inertia(*inertia: Any) -> dict[str, Any]:
     return changed(pendulum, "body", 0, inertia=list(inertia))
 
@@ -220,6 +232,20 @@ PLANTED: dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ...], str]] = 
         lambda: changed(four_bar, "force", 3, coefficient=0.0),
         ("JM502",),
         "rub",
+    ),
+    "a motor without a command": (
+        lambda: with_motor({"type": "ideal"}, command=resting()),
+        ("JM505",),
+        "engine",
+    ),
+    "a motor of no gains": (
+        lambda: with_motor(
+            {"type": "dc_motor", "torque_constant": 0.1, "resistance": 1.0},
+            controller={"type": "pid", "proportional": 0.0, "derivative": 0.0},
+            reference=resting(1.0),
+        ),
+        ("JM505",),
+        "engine",
     ),
     "a driver that rests": (at_rest, ("JM503",), "motor"),
     "a broken triangle inequality": (
@@ -413,7 +439,7 @@ class TestPlantedDefects:
 class TestRules:
     def test_codes_are_different_and_texts_are_sentences(self):
         codes = [rule.code for rule in RULES]
-        assert len(set(codes)) == len(codes) == 21
+        assert len(set(codes)) == len(codes) == 22
         assert codes == sorted(codes)
         assert all(rule.text.endswith(".") and len(rule.text) > 80 for rule in RULES)
 
@@ -445,7 +471,9 @@ def _zero(kind: type[AbstractForce]) -> AbstractForce:
     return kind(**{name: x for name, x in required.items() if name in known})
 
 
-KINDS = [getattr(forces, name) for name in forces.__all__]
+KINDS = [
+    kind for name in forces.__all__ if issubclass(kind := getattr(forces, name), AbstractForce)
+]
 BY_NUMBERS = [kind for kind in KINDS if kind.strengths]
 
 
@@ -460,7 +488,9 @@ def test_a_force_of_each_kind_without_its_numbers(kind):
 
 
 def test_forces_by_numbers_are_all_but_those_of_functions():
-    assert {*forces.__all__} - {kind.__name__ for kind in BY_NUMBERS} == {
+    # (A motor has a rule of its own.)
+    assert {kind.__name__ for kind in KINDS} - {kind.__name__ for kind in BY_NUMBERS} == {
+        "Motor",
         "StatefulForce",
         "UserForce",
     }

@@ -1,6 +1,7 @@
 """The reference and the JSON Schema of model files say what the reader does."""
 
 import copy
+import itertools
 import json
 import tomllib
 from collections.abc import Iterator
@@ -76,12 +77,26 @@ def _models() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"shapes of dimension {dimension}", base | {"body": [*base["body"], *shapes]}
         if dimension == 2:
             yield "motions", base | {"driver": motions}
+            yield "motors", base | {"force": _motors()}
+
+
+def _motors() -> list[dict[str, Any]]:
+    """Every actuator with every controller."""
+    (motor, _) = _examples.FORCES["motor"]
+    pairs = itertools.product(_examples.ACTUATORS.items(), _examples.CONTROLLERS.items())
+    return [
+        {"name": f"{actuator} {controller}", "type": "motor", **motor}
+        | {"actuator": {"type": actuator, **first}, "controller": {"type": controller, **second}}
+        for (actuator, first), (controller, second) in pairs
+    ]
 
 
 EXAMPLES = dict(_models())
 
 
-@pytest.mark.parametrize("name", representatives(EXAMPLES, *(x for x in EXAMPLES if "dim" in x)))
+@pytest.mark.parametrize(
+    "name", representatives(EXAMPLES, *(x for x in EXAMPLES if "dim" in x or x == "motors"))
+)
 def test_every_example_is_read_and_fits_the_schema(name: str, validator: Any):
     content = EXAMPLES[name]
     validator.validate(content)
@@ -112,6 +127,8 @@ def test_every_key_has_an_example():
         assert keys(cls) | extra == shown(forces[word]), word
     for classes, examples in (
         (_registry.MOTIONS, _examples.MOTIONS),
+        (_registry.ACTUATORS, _examples.ACTUATORS),
+        (_registry.CONTROLLERS, _examples.CONTROLLERS),
         (_registry.COMPLIANCES, _examples.COMPLIANCES),
         (SHAPES, _examples.SHAPES),
     ):

@@ -18,6 +18,7 @@ from jaxmbs._constraints._fields import JOINT_NAME, planar_frames, PLANAR_PAIR, 
 from jaxmbs._constraints._primitives import Coincide
 from jaxmbs._custom_types import Scalar
 from jaxmbs._fields import (
+    AbstractDeclared,
     Field,
     fields_of,
     keys_of,
@@ -38,6 +39,8 @@ CLASSES = {
         _registry.BODIES,
         *_registry.JOINTS.values(),
         _registry.MOTIONS,
+        _registry.ACTUATORS,
+        _registry.CONTROLLERS,
         _registry.FORCES,
         _registry.FOLLOWS,
         _registry.COMPLIANCES,
@@ -80,7 +83,8 @@ def test_the_declared_key_is_the_field_or_a_way_to_give_it():
 def _parts(model: Model) -> list[Any]:
     own = [*model.bodies, *model.joints, *model.drivers, *model.forces, *model.compliances]
     own += model.elements
-    return [*own, *(d.motion for d in model.drivers)]
+    inner = [x for part in own for x in vars(part).values() if isinstance(x, AbstractDeclared)]
+    return [*own, *inner]
 
 
 def test_a_file_keeps_every_declared_field():

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import matplotlib.image
 import numpy as np
@@ -262,6 +263,24 @@ class TestRefusals:
     def test_a_model_without_an_end_has_one_state(self, tmp_path):
         with pytest.raises(ValueError, match="give end="):
             jaxmbs.report.write(model(), tmp_path / "page.html", frames=5)
+
+
+@pytest.mark.thorough
+def test_motors_are_told(tmp_path):
+    plain = model()
+    hinge = next(own for own in plain.joints if "rotation" in own.coordinates())
+    motor = jm.forces.Motor(
+        "engine",
+        hinge.name,
+        actuator=jm.forces.IdealActuator(),
+        command=jm.motions.Linear(rate=1.0),
+    )
+    with_motor = eqx.tree_at(lambda m: m.forces, plain, (*plain.forces, motor))
+    path = tmp_path / "page.html"
+    jaxmbs.report.write(with_motor, path, end=0.1, frames=5)
+    text = path.read_text(encoding="utf-8")
+    assert '<h2 id="duty-title">Motors</h2>' in text
+    assert '<th scope="row">engine</th>' in text
 
 
 def run(*arguments: str) -> Any:

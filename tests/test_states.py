@@ -105,6 +105,7 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "friction_maps": lambda s, q, v, t: s.friction_maps(q, v, t),
     "kinetic_energy": lambda s, q, v, t: s.kinetic_energy(q, v),
     "mass_matrix": lambda s, q, v, t: s.mass_matrix(q),
+    "motor_states": lambda s, q, v, t: s.motor_states(q, v, t),
     "places": lambda s, q, v, t: s.places(q, v, t),
     "position_residual": lambda s, q, v, t: s.position_residual(q, t),
     "rate": lambda s, q, v, t: s.rate(q, v),

@@ -252,7 +252,7 @@ def _motion(value: AbstractMotion, what: str) -> AbstractMotion:
 
 
 _MOTION: Callable[[AbstractMotion], AbstractMotion] = Field(
-    "motion", "", "of the coordinate over time", dict[str, Any], "a table", _motion
+    "motion", "", "of the coordinate over time", dict[str, Any], "a table", _motion, holds="motion"
 )
 
 

@@ -32,6 +32,11 @@ if _TYPE_CHECKING:
         KinematicsError as KinematicsError,
     )
     from ._linearise import Linearisation as Linearisation, linearise as linearise
+    from ._motor_duty import (
+        feed_forward as feed_forward,
+        motor_duty as motor_duty,
+        MotorDuty as MotorDuty,
+    )
     from ._reactions_of_state import reactions as reactions
     from ._simulate import resume as resume, simulate as simulate
     from ._state_evaluation import Baumgarte as Baumgarte, Projection as Projection
@@ -88,6 +93,11 @@ else:
         "_linearise": (
             "Linearisation",
             "linearise",
+        ),
+        "_motor_duty": (
+            "feed_forward",
+            "motor_duty",
+            "MotorDuty",
         ),
         "_reactions_of_state": ("reactions",),
         "_simulate": (

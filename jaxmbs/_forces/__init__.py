@@ -4,6 +4,12 @@ from .._loading import load_late as _load_late
 
 
 if _TYPE_CHECKING:
+    from ._actuators import (
+        AbstractActuator as AbstractActuator,
+        DCMotor as DCMotor,
+        IdealActuator as IdealActuator,
+        TorqueSpeed as TorqueSpeed,
+    )
     from ._applied import (
         Applied as Applied,
         Following as Following,
@@ -11,7 +17,15 @@ if _TYPE_CHECKING:
         StatefulForce as StatefulForce,
         UserForce as UserForce,
     )
+    from ._controllers import AbstractController as AbstractController, PID as PID
     from ._coulomb_friction import CoulombFriction as CoulombFriction
+    from ._motors import (
+        ControlledMotorLoad as ControlledMotorLoad,
+        Motor as Motor,
+        MotorInfo as MotorInfo,
+        MotorLoad as MotorLoad,
+        MotorState as MotorState,
+    )
     from ._springs import (
         AxialSpring as AxialSpring,
         BallSpring as BallSpring,
@@ -36,6 +50,23 @@ else:
             "GeneralizedForce",
             "StatefulForce",
             "UserForce",
+        ),
+        "_actuators": (
+            "AbstractActuator",
+            "DCMotor",
+            "IdealActuator",
+            "TorqueSpeed",
+        ),
+        "_controllers": (
+            "AbstractController",
+            "PID",
+        ),
+        "_motors": (
+            "ControlledMotorLoad",
+            "Motor",
+            "MotorInfo",
+            "MotorLoad",
+            "MotorState",
         ),
         "_springs": (
             "AxialSpring",

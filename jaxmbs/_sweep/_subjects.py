@@ -22,6 +22,7 @@ from .._constraints import AbstractCoordinate, AbstractJoint, Driver, Polynomial
 from .._custom_types import Numbers, RealScalarLike, Scalar, Setting
 from .._errors import ModelError
 from .._fields import fields_of, given_or_left_out, Naming, naming_of, unit_of
+from .._forces import Motor
 from .._parameters import Definitions, of_part, Parameters
 from .._system import AbstractSystem, Model, MultibodySystem, takes_state
 
@@ -528,7 +529,7 @@ class ModelSubject(AbstractSubject):
         if words[0] not in _GROUPS:
             return unit_of(self.model, words[0])
         part = _part(self.model, words[0], words[1])
-        driven = _driven_unit(self.model, part) if isinstance(part, Driver) else ""
+        driven = _driven_unit(part, self.model, words[2:])
         if len(words) == 2:
             return driven
         coordinates = _coordinates(part)
@@ -634,13 +635,27 @@ def _state(
     return State(q, velocity, jnp.asarray(t, q.dtype))
 
 
-def _driven_unit(model: Model, driver: Driver) -> str:
-    """The unit of the coordinate that a driver prescribes."""
-    joint = _part(model, "joints", driver.joint)
+@functools.singledispatch
+def _driven_unit(part: Any, model: Model, words: Sequence[str]) -> str:
+    """The unit of what the motion prescribes that a part holds under the first word."""
+    del part, model, words
+    return ""
+
+
+@_driven_unit.register
+def _(part: Driver, model: Model, words: Sequence[str]) -> str:
+    del words
+    joint = _part(model, "joints", part.joint)
     if joint is not None:
-        return joint.coordinates()[driver.coordinate].quantity.unit
-    kind = _part(model, "bodies", driver.joint).inertia_properties().coordinates
-    return kind.measures[kind.names.index(driver.coordinate)].unit
+        return joint.coordinates()[part.coordinate].quantity.unit
+    kind = _part(model, "bodies", part.joint).inertia_properties().coordinates
+    return kind.measures[kind.names.index(part.coordinate)].unit
+
+
+@_driven_unit.register
+def _(part: Motor, model: Model, words: Sequence[str]) -> str:
+    del model
+    return part.command_unit if words[:1] == ["command"] else part.quantity.unit
 
 
 def _part(model: Model, group: str, name: str) -> Any:

@@ -37,6 +37,7 @@ from .._forces import (
     AbstractJointForce,
     AbstractJointFriction,
     AbstractLoad,
+    Motor,
 )
 from .._geometry import (
     AbstractCoordinates,
@@ -614,7 +615,8 @@ def _force_groups(
     for members in group_by([(load, markers) for load, markers, _ in parts]):
         load, markers = stack([parts[i][:2] for i in members])
         indices = Indices(**slot_indices([parts[i][2] for i in members], slots))
-        groups.append(ForceGroup(load, markers, indices))
+        motors = tuple(own.info for own in (acting[i] for i in members) if isinstance(own, Motor))
+        groups.append(ForceGroup(load, markers, indices, motors))
     return tuple(groups)
 
 

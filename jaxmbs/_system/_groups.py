@@ -27,7 +27,7 @@ from .._constraints import (
     Twists,
 )
 from .._custom_types import Indices, Scalar
-from .._forces import AbstractFrictionLaw, AbstractLoad
+from .._forces import AbstractFrictionLaw, AbstractLoad, MotorInfo
 from .._linalg import gather
 
 
@@ -73,11 +73,13 @@ class ConstraintGroup(eqx.Module):
 
 
 class ForceGroup(eqx.Module):
-    """Forces of one law on the same kinds of body. Indices: `q{k}`, `v{k}` as for constraints."""
+    """Forces of one law on the same kinds of body. Indices: `q{k}`, `v{k}` as for constraints.
+    `motors`: what they are, if they are motors."""
 
     load: AbstractLoad
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
+    motors: tuple[MotorInfo, ...] = eqx.field(static=True, default=())
 
 
 class FrictionGroup(eqx.Module):
@@ -173,7 +175,7 @@ def reading(primitives: tuple[Driven], frames: Frames, t: Scalar) -> Float[Array
     return primitives[0].reading(frames, t)
 
 
-def knots_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " knots"]:
+def knots_of(groups: Sequence[ConstraintGroup | ForceGroup]) -> Float[Array, " knots"]:
     """Times (s), in order, at which prescribed motions are not smooth."""
     leaves = jax.tree.leaves(groups, is_leaf=_is_motion)
     motions = [leaf for leaf in leaves if _is_motion(leaf)]

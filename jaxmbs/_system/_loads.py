@@ -14,7 +14,13 @@ from jaxtyping import Array, Float
 
 from .._constraints import Frames, Twists
 from .._custom_types import Scalar
-from .._forces import AbstractFrictionLaw, AbstractStatefulLoad
+from .._forces import (
+    AbstractFrictionLaw,
+    AbstractStatefulLoad,
+    ControlledMotorLoad,
+    MotorLoad,
+    MotorState,
+)
 from .._linalg import gather, scatter_add
 from ._groups import (
     ForceGroup,
@@ -151,6 +157,21 @@ def state_rates(
     return scatter_add(found, places, q.shape[0])
 
 
+def motor_states(
+    groups: Sequence[ForceGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+    t: Scalar,
+) -> MotorState:
+    """The state of each motor, from the ground-extended state; at least one group is of motors."""
+    own = [group for group in groups if group.motors]
+    found = [
+        map_parts(_motor_state, group.load, frames, rates, shared=(t,))
+        for group, (frames, rates) in zip(own, rates_of(own, q, v), strict=True)
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
+
+
 def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) -> Scalar:
     """The potential energy of all loads."""
     total = jnp.zeros((), q.dtype)
@@ -189,6 +210,12 @@ def _state_rates(
     *held, states = frames
     moving = twists(tuple(held), rates[:-1])
     return load.state_rates(tuple(held), moving, states.values, t)
+
+
+def _motor_state(
+    load: MotorLoad | ControlledMotorLoad, frames: Frames, rates: Frames, t: Scalar
+) -> MotorState:
+    return load.motor_state(frames, twists(frames, rates), t)
 
 
 def _friction(

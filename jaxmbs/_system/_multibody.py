@@ -16,7 +16,7 @@ from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
 from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
-from .._forces import AbstractForce
+from .._forces import AbstractForce, MotorInfo, MotorState
 from .._linalg import (
     BlockKKTMatrices,
     BlockMass,
@@ -59,6 +59,7 @@ from ._loads import (
     FrictionMaps,
     generalized_friction,
     generalized_loads,
+    motor_states,
     state_rates,
     stored_energy,
 )
@@ -507,6 +508,19 @@ class MultibodySystem(AbstractSystem):
         names = {name for group in self.friction_groups for name in group.names}
         return tuple(name for name in self.structure.constraint_names if name in names)
 
+    @property
+    def motors(self) -> tuple[MotorInfo, ...]:
+        return tuple(info for group in self.force_groups for info in group.motors)
+
+    @jitted
+    def motor_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> MotorState:
+        if not self.motors:
+            raise ValueError("the system has no motor (forces.Motor).")
+        t = jnp.asarray(t, q.dtype)
+        return motor_states(self.force_groups, *self._with_ground(q, v), t)
+
     @jitted
     def kinetic_energy(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike | None = None
@@ -655,7 +669,7 @@ class MultibodySystem(AbstractSystem):
         return _deformations.body_loads(self, bodies, *state)
 
     def knots(self) -> Float[Array, " knots"]:
-        return _groups.knots_of(self.constraint_groups)
+        return _groups.knots_of((*self.constraint_groups, *self.force_groups))
 
     def characteristic_length(self) -> Scalar:
         """The one that was given, or the root mean square distance from a joint's point to the

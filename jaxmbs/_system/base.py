@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
+from .._forces import MotorInfo, MotorState
 from .._limits import Tolerances
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._loads import FrictionMaps
@@ -178,6 +179,20 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def frictional_joints(self) -> tuple[str, ...]:
         """Names of the joints with friction, in row order; without any, `friction` is zero."""
+
+    @property
+    @abc.abstractmethod
+    def motors(self) -> tuple[MotorInfo, ...]:
+        """The motors among the forces."""
+
+    @abc.abstractmethod
+    def motor_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> MotorState:
+        """The state of each of the `motors`, its arrays (motors,).
+
+        **Raises:** `ValueError` for a system without motors.
+        """
 
     @abc.abstractmethod
     def kinetic_energy(

@@ -1,6 +1,6 @@
 """Time, configuration and motion of a command's question."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +8,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import as_array, shown
+from .._constraints import AbstractMotion
 from .._dynamics import consistent_state, Kinematics, Trajectory
 from .._dynamics._initial import check_state
 from .._dynamics._passages import Passage
 from .._dynamics._trajectory import saved_times
 from .._errors import AnalysisError, ModelError
+from .._forces import Motor
 from .._kinematics import assemble, is_closed, open_constraints
 from .._printing import Column, Description, Table
 from .._programs import Compiling, program
@@ -25,19 +27,32 @@ from .._system import LARGEST, Model, MultibodySystem
 
 
 def check_time(model: Model, time: float) -> None:
-    """Refuse a time that is not finite, or outside the table of a driver."""
+    """Refuse a time that is not finite, or outside the table of a driver or motor."""
     if not abs(time) <= LARGEST:
         raise ModelError(
             f"--time must be a finite number of seconds (at most {LARGEST:g}), got {time:g}."
         )
-    for driver in model.drivers:
-        domain = driver.motion.domain()
+    for owner, motion in motions_of(model):
+        domain = motion.domain()
         if domain is not None and not float(domain[0]) <= time <= float(domain[1]):
             raise ModelError(
-                f"driver {shown(driver.name)}: time {time:g} s is outside its table, which runs "
-                f"from {float(domain[0]):g} s to {float(domain[1]):g} s; choose --time within "
-                "it or extend the table."
+                f"{owner}: time {time:g} s is outside its table, which runs from "
+                f"{float(domain[0]):g} s to {float(domain[1]):g} s; choose --time within it or "
+                "extend the table."
             )
+
+
+def motions_of(model: Model) -> Iterator[tuple[str, AbstractMotion]]:
+    """The motions that are given over time, those of drivers and motors, each with its owner in
+    words."""
+    for driver in model.drivers:
+        yield f"driver {shown(driver.name)}", driver.motion
+    for motor in model.forces:
+        if isinstance(motor, Motor):
+            for word in ("reference", "command"):
+                motion = getattr(motor, word)
+                if motion is not None:
+                    yield f"the {word} of motor {shown(motor.name)}", motion
 
 
 @program(compiling=Compiling.ONCE)
@@ -115,13 +130,13 @@ def times_of(model: Model, start: float, end: float, every: float | None) -> Flo
 
     **Raises:** `ModelError`.
     """
-    for driver in model.drivers:
-        domain = driver.motion.domain()
+    for owner, motion in motions_of(model):
+        domain = motion.domain()
         if domain is not None and not (float(domain[0]) <= start and end <= float(domain[1])):
             raise ModelError(
-                f"driver {shown(driver.name)}: its table runs from {float(domain[0]):g} s to "
-                f"{float(domain[1]):g} s and does not hold all times from {start:g} s to "
-                f"{end:g} s; choose --time and --end within it or extend the table."
+                f"{owner}: its table runs from {float(domain[0]):g} s to {float(domain[1]):g} s "
+                f"and does not hold all times from {start:g} s to {end:g} s; choose --time and "
+                "--end within it or extend the table."
             )
     try:
         times = saved_times(start, end, every, None, np.dtype(float))

@@ -7,6 +7,7 @@ import typer
 from .._errors import ModelError
 from .._files import replacing
 from ..io import import_model, omission_lines, write_model
+from ..io._imports import input_lines
 from ._output import print_json
 from ._requests import Import as Request
 
@@ -44,8 +45,12 @@ def answer(request: Request) -> None:
         typer.echo(text, nl=False)
     else:
         typer.echo(f"wrote {request.out}: {str(imported).splitlines()[0]}")
-    lines = omission_lines(imported.omissions, names=request.names)
-    typer.echo("\n".join([*imported.masses.lines(), *lines]), err=True)
+    lines = [
+        *imported.masses.lines(),
+        *input_lines(imported.inputs, names=request.names),
+        *omission_lines(imported.omissions, names=request.names),
+    ]
+    typer.echo("\n".join(lines), err=True)
 
 
 def _data(request: Request, imported: Any, text: str) -> dict[str, Any]:
@@ -67,6 +72,7 @@ def _data(request: Request, imported: Any, text: str) -> dict[str, Any]:
             "stated": masses.stated,
             "derived": [own._asdict() for own in masses.derived],
         },
+        "inputs": dict(imported.inputs),
         "omissions": [own._asdict() for own in imported.omissions],
         "text": text if request.out is None else None,
     }

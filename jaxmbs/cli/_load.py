@@ -52,10 +52,13 @@ def load(argument: str) -> "Model":
 
 
 def tell(imported: Any) -> None:
-    """Masses and omissions of a file of another program, printed to standard error."""
+    """Masses, control inputs and omissions of a file of another program, printed to standard
+    error."""
     from ..io import omission_lines
+    from ..io._imports import input_lines
 
-    for line in (*imported.masses.lines(), *omission_lines(imported.omissions)):
+    own = (*imported.masses.lines(), *input_lines(imported.inputs))
+    for line in (*own, *omission_lines(imported.omissions)):
         print(f"jaxmbs: {line}", file=sys.stderr)
 
 

@@ -243,6 +243,45 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
     ),
     "axial_spring": ({"joint": "B", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "force": 1.0},),
     "coulomb_friction": ({"joint": "A", "coefficient": 0.1, "velocity": 0.001, "radius": 0.01},),
+    "motor": (
+        {
+            "joint": "A",
+            "coordinate": "rotation",
+            "actuator": {"type": "dc_motor", "torque_constant": 0.05, "resistance": 0.4},
+            "controller": {"type": "pid", "proportional": 40.0, "integral": 20.0},
+            "reference": {"type": "step", "times": [0.0, 0.5], "values": [0.0, 1.0]},
+            "limits": 24.0,
+            "ratio": 50.0,
+            "efficiency": 0.8,
+            "backward_efficiency": 0.6,
+            "transition_speed": 0.01,
+        },
+        {
+            "joint": "B",
+            "coordinate": "translation",
+            "actuator": {"type": "ideal"},
+            "command": {"type": "linear", "rate": 2.0, "offset": 0.1},
+            "limits": [-5.0, 15.0],
+            "ratio": 1.0,
+        },
+    ),
+}
+
+# Tables within that of a motor.
+ACTUATORS: Mapping[str, dict[str, Any]] = {
+    "ideal": {},
+    "dc_motor": {"torque_constant": 0.05, "resistance": 0.4, "current_limit": 30.0},
+    "torque_speed": {"speeds": [0.0, 200.0, 300.0], "torques": [1.5, 1.2, 0.0]},
+}
+CONTROLLERS: Mapping[str, dict[str, Any]] = {
+    "pid": {
+        "proportional": 40.0,
+        "integral": 20.0,
+        "derivative": 2.0,
+        "filter_time": 0.01,
+        "derivative_weight": 1.0,
+        "tracking_time": 0.2,
+    },
 }
 
 # Of space alone.

@@ -9,8 +9,10 @@ from .._constraints import Driver
 from .._fields import Field, GRAVITY, Key, keys_of, Moves, PRECISION
 from ._expansion import Assembly, Cylinder, GROUPS, RELATIVE, SHAPES, USES
 from ._registry import (
+    ACTUATORS,
     BODIES,
     COMPLIANCES,
+    CONTROLLERS,
     ELEMENTS,
     FOLLOWS,
     FORCES,
@@ -53,6 +55,8 @@ def json_schema() -> dict[str, Any]:
         },
         "shape": _of_types(SHAPES, None),
         "motion": _of_types(MOTIONS, None),
+        "actuator": _of_types(ACTUATORS, None),
+        "controller": _of_types(CONTROLLERS, None),
     }
     for dimension in (2, 3):
         definitions |= _of_dimension(dimension)
@@ -151,8 +155,8 @@ def _table(keys: Mapping[str, Key], dimension: int | None) -> Schema:
 def _value(said: Field, key: Key | None, dimension: int | None) -> Schema:
     """The schema of the value of one key."""
     named = {"motion": "motion", "barrel": "shape", "rod": "shape", "parameters": "parameters"}
-    if said.form == dict[str, Any] and said.key in named:
-        schema: Schema = {"$ref": f"#/$defs/{named[said.key]}"}
+    if said.holds or (said.form == dict[str, Any] and said.key in named):
+        schema: Schema = {"$ref": f"#/$defs/{said.holds or named[said.key]}"}
     else:
         known: Any = said if said.within is None or dimension is None else said.within(dimension)
         schema = _of_form(said.form, said.moves, known.shape)

@@ -103,8 +103,9 @@ def _part(kind: str, entry: Mapping[str, Any], where: str, dimension: int) -> An
         raise _unknown_type(kind, entry, where, dimension)
     check_values(cls, entry, where, typed=cls not in (BODIES[dimension], Driver))
     values = {key: value for key, value in entry.items() if key not in ("type", "follows")}
-    if kind == "driver":
-        values["motion"] = _part("motion", entry["motion"], f"{where}, motion", dimension)
+    for key, own in keys_of(cls).items():
+        if own.said.holds and key in values:
+            values[key] = _part(own.said.holds, values[key], f"{where}, {key}", dimension)
     with placed(where):
         cls = FOLLOWS.get(entry.get("follows", ""), cls)
         return cls(**_arguments(cls, values, dimension))

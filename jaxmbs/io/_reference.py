@@ -9,7 +9,18 @@ from .._constraints import Driver
 from .._fields import Key, keys_of
 from . import _examples
 from ._expansion import Assembly, Cylinder, SHAPES, USES
-from ._registry import BODIES, COMPLIANCES, ELEMENTS, FOLLOWS, FORCES, JOINTS, MOTIONS, TYPED_BODIES
+from ._registry import (
+    ACTUATORS,
+    BODIES,
+    COMPLIANCES,
+    CONTROLLERS,
+    ELEMENTS,
+    FOLLOWS,
+    FORCES,
+    JOINTS,
+    MOTIONS,
+    TYPED_BODIES,
+)
 from ._write import tables_text
 
 
@@ -56,7 +67,8 @@ at = [0.0, 0.0]
 Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`,
 `[[element]]`, and what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
 Names hold no comma, full stop or quote. All numbers of places and directions are those of the
-reference configuration, along the world's axes. Any part has a `name`; motions and shapes have none.
+reference configuration, along the world's axes. Any part has a `name`; motions, shapes, actuators and
+controllers have none.
 
 Numbers are varied in sweeps and designs by the same words, `points` as `at` and `rotation` as
 `orientation`: `bodies.arm.mass`, `joints.A.at.x`, `parameters.length`. `x` in a unit is that of the
@@ -65,6 +77,9 @@ driven coordinate, m or rad. Where the entries of a key have several units, its 
 `jaxmbs reference --schema --out model.schema.json` writes a JSON Schema. With the line `#:schema` at
 the head of a file, editors that have a TOML language server (VS Code: Even Better TOML) complete keys
 and mark mistakes.
+"""
+
+MOTIONS_TEXT = """Also the `reference` (x: m or rad) and the `command` (x: V, N m or N) of a motor.
 """
 
 ELEMENTS_TEXT = """Inertia that is felt between two bodies: of a rotor behind a gear, which turns with the
@@ -271,11 +286,17 @@ def reference() -> str:
             _section("`shape` of a body", SHAPES, _shapes(), SHAPES_TEXT),
             *(_joints(dimension) for dimension in JOINTS),
             _section("`[[driver]]`", {"all": Driver}, tables_text("driver", [_examples.DRIVER])),
-            _section("`motion` of a driver", MOTIONS, _motions()),
+            _section(
+                "`motion` of a driver", MOTIONS, _inner("motion", _examples.MOTIONS), MOTIONS_TEXT
+            ),
             _section(
                 "`[[force]]`",
                 FORCES,
                 _typed("force", "F", {**_examples.FORCES, **_examples.SPATIAL_FORCES}),
+            ),
+            _section("`actuator` of a motor", ACTUATORS, _inner("actuator", _examples.ACTUATORS)),
+            _section(
+                "`controller` of a motor", CONTROLLERS, _inner("controller", _examples.CONTROLLERS)
             ),
             _section("`[[compliance]]`", COMPLIANCES, _typed("compliance", "C", _compliances())),
             _section(
@@ -351,10 +372,11 @@ def _compliances() -> dict[str, tuple[dict[str, Any], ...]]:
     return {word: (entry,) for word, entry in _examples.COMPLIANCES.items()}
 
 
-def _motions() -> str:
+def _inner(key: str, examples: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables within another one, under this key of it."""
     lines = [
-        tables_text("driver", [{"motion": {"type": word, **own}}]).splitlines()[-1]
-        for word, own in _examples.MOTIONS.items()
+        tables_text("driver", [{key: {"type": word, **own}}]).splitlines()[-1]
+        for word, own in examples.items()
     ]
     return "\n".join(f"{'' if k == 0 else '# '}{line}" for k, line in enumerate(lines))
 

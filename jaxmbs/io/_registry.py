@@ -111,8 +111,18 @@ FORCES: Mapping[str, type[Any]] = _Kinds(
         "spring_damper": lambda: forces.SpringDamper,
         "torsion_spring": lambda: forces.TorsionSpring,
         "coulomb_friction": lambda: forces.CoulombFriction,
+        "motor": lambda: forces.Motor,
     }
 )
+# Tables within that of a motor.
+ACTUATORS: Mapping[str, type[Any]] = _Kinds(
+    {
+        "ideal": lambda: forces.IdealActuator,
+        "dc_motor": lambda: forces.DCMotor,
+        "torque_speed": lambda: forces.TorqueSpeed,
+    }
+)
+CONTROLLERS: Mapping[str, type[Any]] = _Kinds({"pid": lambda: forces.PID})
 COMPLIANCES: Mapping[str, type[Any]] = _Kinds(
     {"rod": lambda: _compliances.Rod, "joint": lambda: _compliances.JointCompliance}
 )
@@ -152,6 +162,8 @@ TYPES: Mapping[str, Mapping[int, Mapping[str, type[Any]]]] = MappingProxyType(
         "compliance": {2: COMPLIANCES, 3: COMPLIANCES},
         "element": ELEMENTS,
         "motion": {2: MOTIONS, 3: MOTIONS},
+        "actuator": {2: ACTUATORS, 3: ACTUATORS},
+        "controller": {2: CONTROLLERS, 3: CONTROLLERS},
     }
 )
 

@@ -18,13 +18,16 @@ from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialPart
 from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of, keys_of
+from .._forces import AbstractActuator, AbstractController
 from .._parameters import Parameters
 from .._system import Model
 from ._digits import digits_of_tables, with_digits, written
 from ._expansion import GROUPS, TURNS
 from ._read import model_from_tables
 from ._registry import (
+    ACTUATORS,
     BODIES,
+    CONTROLLERS,
     ELEMENTS,
     followed,
     MOTIONS,
@@ -324,13 +327,28 @@ def _value(value: Any) -> Item:
 
 @_value.register
 def _(value: AbstractMotion) -> Item:
-    word = word_of(value, MOTIONS)
+    return _inner_table(value, "motion", MOTIONS)
+
+
+@_value.register
+def _(value: AbstractActuator) -> Item:
+    return _inner_table(value, "actuator", ACTUATORS)
+
+
+@_value.register
+def _(value: AbstractController) -> Item:
+    return _inner_table(value, "controller", CONTROLLERS)
+
+
+def _inner_table(value: Any, noun: str, classes: Mapping[str, type[Any]]) -> Item:
+    """A part within another, with its type."""
+    word = word_of(value, classes)
     if word is None:
-        raise ValueError(f"{type(value).__name__} is no motion of a model file.")
-    motion = tomlkit.inline_table()
+        raise ValueError(f"{type(value).__name__} is no {noun} of a model file.")
+    table = tomlkit.inline_table()
     for key, entry in ({"type": word} | _keys(value)).items():
-        motion.append(key, entry)
-    return motion
+        table.append(key, entry)
+    return table
 
 
 def _keys(part: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from .._checks import picked
 from .._drawing import Skeleton, skeleton
-from .._dynamics import Trajectory
+from .._dynamics import motor_duty, MotorDuty, Trajectory
 from .._errors import ModelError
 from .._mobility import Mobility, without_asking
 from .._programs import Compiling, program
@@ -320,7 +320,8 @@ class Contents(NamedTuple):
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
     - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
     - `dependent`, `releases`: of the first state, None where nothing was decided; `mobility`: the
-      real one, None where it cannot be another than n - rank.
+      real one, None where it cannot be another than n - rank. `duty`: of the motors along a motion,
+      None without any.
     """
 
     trajectory: Trajectory
@@ -337,6 +338,7 @@ class Contents(NamedTuple):
     dependent: DependentSets | None
     releases: Releases | None
     mobility: Mobility | None
+    duty: MotorDuty | None
 
 
 def prepare_contents(
@@ -391,6 +393,7 @@ def contents_of(
         if explained and decided and not trajectory.elastic
         else None,
         mobility=without_asking(first, system, q, t) if explained else None,
+        duty=motor_duty(trajectory) if system.motors and len(trajectory.times) > 1 else None,
     )
 
 

@@ -159,6 +159,7 @@ def words_of(
         "shared": shared,
         "released": released,
         "remarks": remarks,
+        "duty": None if contents.duty is None else contents.duty.described().tables[0],
         "method": method_of(contents, notes),
     }
 

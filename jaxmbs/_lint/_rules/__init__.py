@@ -18,7 +18,15 @@ from ._constraints import (
     SharedLoad,
     SingularConfiguration,
 )
-from ._setup import IdleForce, InconsistentVelocity, Island, OpenJoint, RestingDriver, UnusedBody
+from ._setup import (
+    IdleForce,
+    IdleMotor,
+    InconsistentVelocity,
+    Island,
+    OpenJoint,
+    RestingDriver,
+    UnusedBody,
+)
 
 
 # By code.
@@ -43,5 +51,6 @@ RULES: tuple[AbstractRule, ...] = (
     IdleForce(),
     RestingDriver(),
     Island(),
+    IdleMotor(),
     Release(),
 )

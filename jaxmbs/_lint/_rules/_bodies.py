@@ -266,7 +266,7 @@ class BeyondElasticTheory(AbstractRule):
         elastic = [k for _, bodies in system.elasticities() for k in bodies]
         if not elastic or q is None:
             return
-        driven = [motion_times(driver) for driver in subject.model.drivers]
+        driven = [motion_times(driver.motion) for driver in subject.model.drivers]
         later = np.concatenate([np.zeros(0), *driven])
         times = np.concatenate([[subject.t], np.unique(later[later > subject.t])])
         terms = _terms(system, q, jnp.asarray(times))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._checks import listed
-from ..._forces import AbstractBodyForce
+from ..._forces import AbstractBodyForce, Motor
 from ..._system import Model
 from .._findings import Finding, Part, Severity
 from .._subject import Subject
@@ -121,6 +121,32 @@ class IdleForce(AbstractRule):
                 )
 
 
+class IdleMotor(AbstractRule):
+    """A motor whose command is zero at all times."""
+
+    code: ClassVar[str] = "JM505"
+    name: ClassVar[str] = "idle-motor"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "The command of a motor is zero at all times, and its controller, if it has one, has no "
+        "gain, so that it never drives: it makes no torque, or (a DC motor) brakes alone. Give it "
+        "a command or a controller, or leave it out."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        for motor in subject.model.forces:
+            if not isinstance(motor, Motor):
+                continue
+            controller, command = motor.controller, motor.command
+            if controller is not None and any(np.any(x) for x in controller.gains().values()):
+                continue
+            if command is not None and any(float(command(t)) for t in motion_times(command)):
+                continue
+            why = "its command is zero" if controller is None else "the gains of its PID are zero"
+            does = "does nothing" if motor.actuator.passive else "brakes and never drives"
+            yield self.finding(f"motor {motor.name!r} {does}: {why}", [Part("force", motor.name)])
+
+
 class RestingDriver(AbstractRule):
     """A driver whose value never changes."""
 
@@ -134,7 +160,7 @@ class RestingDriver(AbstractRule):
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         for driver in subject.model.drivers:
-            values = [float(driver.motion(t)) for t in motion_times(driver)]
+            values = [float(driver.motion(t)) for t in motion_times(driver.motion)]
             if max(values) == min(values):
                 yield self.finding(
                     f"driver {driver.name!r} never moves: it stays at {values[0]:.6g}",

@@ -1,4 +1,4 @@
-"""Dependent sets, and the times at which the rules look at the motions of drivers."""
+"""Dependent sets, and the times at which the rules look at motions."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._checks import listed
-from ..._constraints import Driver
+from ..._constraints import AbstractMotion
 from ..._solvability import sharing_dependent_sets
 from .._subject import Subject
 
@@ -101,7 +101,7 @@ def body_of(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Times at which rules look at the motions of drivers.
+# Times at which rules look at motions.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -109,13 +109,13 @@ def body_of(name: str) -> str:
 _TIMES = (0.0, 0.3137, 1.0, 2.7183, 7.389, 20.0)
 
 
-def motion_times(driver: Driver) -> Float[np.ndarray, " n"]:
+def motion_times(motion: AbstractMotion) -> Float[np.ndarray, " n"]:
     """Within what a motion is given for, and where its pieces meet."""
-    domain = driver.motion.domain()
+    domain = motion.domain()
     times = np.array(_TIMES)
     if domain is not None:
         times = np.linspace(float(domain[0]), float(domain[1]), 17)
-    times = np.union1d(times, np.asarray(driver.motion.knots()))
+    times = np.union1d(times, np.asarray(motion.knots()))
     if domain is not None:
         times = np.clip(times, float(domain[0]), float(domain[1]))
     return times

@@ -75,12 +75,13 @@ def add_part(kind: str, entry: dict[str, Any], index: int, scope: Scope, found: 
             _add_shape(made, where, owner, scope, found)
         found.bodies.setdefault(str(name), made)
     _set_keys(cls, made, where, owner, scope, found)
-    motion = made.get("motion")
-    if kind == "driver" and isinstance(motion, dict):
-        made["motion"] = motion = dict(motion)
-        held = class_of("motion", motion, scope.dimension)
-        if held is not None:
-            _set_keys(held, motion, f"{where}, motion", f"{owner}.motion", scope, found)
+    for key, own in keys_of(cls).items():
+        table = made.get(key)
+        if own.said.holds and isinstance(table, dict):
+            made[key] = table = dict(table)
+            held = class_of(own.said.holds, table, scope.dimension)
+            if held is not None:
+                _set_keys(held, table, f"{where}, {key}", f"{owner}.{key}", scope, found)
     found.tables[kind].append(made)
 
 

@@ -73,7 +73,8 @@ class Link(NamedTuple):
 class Dynamics(NamedTuple):
     """Forces along one coordinate of a joint, or about every axis of a spherical one: -stiffness
     (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques and rad about
-    an axis, forces and m along one."""
+    an axis, forces and m along one. `limits`: of the force, if it is that of a drive that holds it
+    between two numbers."""
 
     # The coordinate: `rotation`, `translation` or `ball`.
     word: str
@@ -86,6 +87,7 @@ class Dynamics(NamedTuple):
     armature: float = 0.0
     # Of a spherical joint: the rotation vector, world axes.
     rest_rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    limits: tuple[float, float] | None = None
 
 
 class Joint(NamedTuple):
@@ -154,7 +156,7 @@ class Omission(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A mechanism."""
+    """A mechanism. `inputs`: the constant control inputs at which its actuators are, by name."""
 
     name: str
     links: tuple[Link, ...]
@@ -163,6 +165,7 @@ class Description(NamedTuple):
     wrenches: tuple[Wrench, ...] = ()
     gravity: Vector | None = None
     omissions: tuple[Omission, ...] = ()
+    inputs: tuple[tuple[str, float], ...] = ()
 
 
 # --------------------------------------------------------------------------------------------------

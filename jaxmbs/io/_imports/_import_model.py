@@ -264,13 +264,15 @@ class Imported(NamedTuple):
     name of its body ("ground" for fixed links). `masses` (kg): of the model and of the file,
     `.moving`, `.ground`, `.stated`, and `.derived`, each that the file does not give in numbers.
     `moved`: by how much (m) points of joints were moved at most, so that these are closed within
-    the precision of the file's numbers."""
+    the precision of the file's numbers. `inputs`: the control input of each actuator that the model
+    has, by name, at which it is held."""
 
     model: Model
     omissions: tuple[Omission, ...]
     bodies: Mapping[str, str]
     masses: Masses
     moved: float = 0.0
+    inputs: Mapping[str, float] = MappingProxyType({})
 
     def system(self) -> MultibodySystem:
         """The equations of the model.
@@ -286,7 +288,27 @@ class Imported(NamedTuple):
             f"{len(model.drivers)} drivers, {len(model.forces)} forces, "
             f"{len(model.elements)} inertias of drives"
         )
-        return "\n".join([head, *self.masses.lines(), *omission_lines(self.omissions)])
+        lines = [*self.masses.lines(), *input_lines(self.inputs), *omission_lines(self.omissions)]
+        return "\n".join([head, *lines])
+
+
+# More control inputs are counted.
+_MOST_INPUTS = 8
+
+
+def input_lines(inputs: Mapping[str, float], *, names: Setting[bool] = False) -> list[str]:
+    """The control inputs at which actuators are held; many that are the same on one line, unless
+    with `names`."""
+    names = _settings.flag(names, "names")
+    if not inputs:
+        return []
+    values = {*inputs.values()}
+    if len(inputs) > _MOST_INPUTS and not names:
+        some = f"{min(values):g}" if len(values) == 1 else f"{min(values):g} to {max(values):g}"
+        given = f"{some} for {len(inputs)} actuators"
+    else:
+        given = ", ".join(f"{name} {value:g}" for name, value in inputs.items())
+    return [f"constant control inputs: {given} (jaxmbs import --control NAME=VALUE for another)"]
 
 
 def omission_lines(omissions: Sequence[Omission], *, names: Setting[bool] = False) -> list[str]:
@@ -348,7 +370,8 @@ def import_model(
     welded together are one body, and one that is welded to the world is part of the ground. Of a
     body with several joints there are links without mass between them, so that each stays what it
     is. Equality constraints and mimic joints are joints and couplings, held exactly; springs,
-    dampers, motors (at constant control inputs) and armature become forces and reflected inertias.
+    dampers, motors (at constant control inputs, `.inputs`; a `forces.Motor` where their force is
+    limited) and armature become forces and reflected inertias.
     What is not carried (contact, limits, dry friction, tendons, sensors, pictures) is listed with
     its name.
 
@@ -441,7 +464,10 @@ def _imported(
         model = with_digits(model, digits)
     told = _precision(model, digits, met.moved)
     omissions = (*told, *met.omissions, *found.omissions)
-    return Imported(model, omissions, found.bodies, found.masses, met.moved), found.impossible
+    imported = Imported(
+        model, omissions, found.bodies, found.masses, met.moved, dict(description.inputs)
+    )
+    return imported, found.impossible
 
 
 def _precision(model: Model, digits: Digits, moved: float) -> Iterator[Omission]:

@@ -419,11 +419,15 @@ _WHY = (
 
 
 class Actuation(NamedTuple):
-    """Forces in each joint, by its name, and on links; and the actuators that were not carried."""
+    """Forces in each joint, by its name, and on links; the actuators that were not carried; the
+    control inputs of the others, by name; and the joints (indices) whose limit of the force of
+    actuators is kept."""
 
     in_joints: Mapping[str, tuple[Dynamics, ...]]
     wrenches: tuple[Wrench, ...]
     omissions: tuple[Omission, ...]
+    inputs: tuple[tuple[str, float], ...]
+    limited: frozenset[int]
 
 
 class _Law(NamedTuple):
@@ -432,6 +436,7 @@ class _Law(NamedTuple):
     constant: float
     length: float
     velocity: float
+    control: float = 0.0
 
 
 _STILL = _Law(0.0, 0.0, 0.0)
@@ -458,6 +463,9 @@ def actuation(
     joints: dict[str, tuple[Dynamics, ...]] = {}
     wrenches: list[Wrench] = []
     omissions: list[Omission] = []
+    inputs: list[tuple[str, float]] = []
+    alone = _alone_in_joint(mujoco, model)
+    limited: set[int] = set()
     for k, name in enumerate(names):
         kind = int(model.actuator_trntype[k])
         disabled = _is_disabled(mujoco, model, k)
@@ -469,19 +477,27 @@ def actuation(
         if disabled:
             omissions.append(Omission("actuator", name, "is switched off in the file"))
         if law is not None and drive is not None:
-            own = _in_joint(mujoco, model, k, name, law, float(gear[0]), drive)
-            joints[drive.joint] = (*joints.get(drive.joint, ()), own)
-            omissions.extend(_limits(model, k, name))
+            joint = int(model.actuator_trnid[k, 0])
+            limits = None if disabled else _limits(model, k, joint, float(gear[0]), alone)
+            if limits is not None and joint in alone:
+                limited.add(joint)
+            own = _in_joint(mujoco, model, k, name, law, float(gear[0]), drive, limits)
+            joints[drive.joint] = (*joints.get(drive.joint, ()), *own)
+            omissions.extend(_of_damping(model, k, name))
+            inputs.extend([] if disabled else [(name, law.control)])
             continue
         constant = law is not None and not law.length and not law.velocity
         at_site = kind == int(mujoco.mjtTrn.mjTRN_SITE) and int(model.actuator_trnid[k, 1]) < 0
         bare = not _of(model, "actuator_armature", k) and not _of(model, "actuator_damping", k)
         if not disabled and law is not None and constant and at_site and bare:
-            wrenches.append(_at_site(model, data, k, name, law.constant * gear))
+            low, high = _force_range(model, k)
+            force = float(np.clip(law.constant, low, high))
+            wrenches.append(_at_site(model, data, k, name, force * gear))
+            inputs.append((name, law.control))
         elif not disabled:
             omissions.append(Omission("actuator", name, _WHY))
     wrenches.extend(_gravity_compensation(mujoco, model, links))
-    return Actuation(joints, tuple(wrenches), tuple(omissions))
+    return Actuation(joints, tuple(wrenches), tuple(omissions), tuple(inputs), frozenset(limited))
 
 
 def _is_disabled(mujoco: Any, model: Any, k: int) -> bool:
@@ -510,27 +526,40 @@ def _law(mujoco: Any, model: Any, data: Any, k: int, given: float | None) -> _La
         terms[1:] = 0.0
     if bias == int(biases.mjBIAS_AFFINE):
         terms = terms + np.array(model.actuator_biasprm[k, :3])
-    return _Law(*map(float, terms))
+    constant, length, velocity = map(float, terms)
+    return _Law(constant, length, velocity, control)
 
 
 def _in_joint(
-    mujoco: Any, model: Any, k: int, name: str, law: _Law, gear: float, drive: Drive
-) -> Dynamics:
+    mujoco: Any,
+    model: Any,
+    k: int,
+    name: str,
+    law: _Law,
+    gear: float,
+    drive: Drive,
+    limits: tuple[float, float] | None,
+) -> tuple[Dynamics, ...]:
     """The dynamics along the joint's coordinate: the length of the transmission is `gear` times
-    MuJoCo's."""
+    MuJoCo's. Limits hold the force of the law, and not that of the drive's own damping."""
     stiffness = -law.length * gear**2
-    damping = float(_of(model, "actuator_damping", k))
+    damping = float(_of(model, "actuator_damping", k)) * gear**2
     if has_flag(mujoco, model, "DAMPER"):
         damping = 0.0
-    return Dynamics(
+    acting = Dynamics(
         drive.coordinate.word,
         name,
         stiffness=stiffness,
-        damping=(damping - law.velocity) * gear**2,
+        damping=-law.velocity * gear**2,
         # The coordinate of the model is zero in the reference configuration.
         effort=law.constant * gear - stiffness * drive.reference,
-        armature=float(_of(model, "actuator_armature", k)) * gear**2,
+        limits=limits,
     )
+    armature = float(_of(model, "actuator_armature", k)) * gear**2
+    if limits is None:
+        return (acting._replace(damping=acting.damping + damping, armature=armature),)
+    passive = Dynamics(drive.coordinate.word, name, damping=damping, armature=armature)
+    return (acting, passive)
 
 
 def _of(model: Any, array: str, k: int) -> Any:
@@ -539,16 +568,48 @@ def _of(model: Any, array: str, k: int) -> Any:
     return 0.0 if found is None else found[k]
 
 
-def _limits(model: Any, k: int, name: str) -> list[Omission]:
-    found = []
-    if model.actuator_forcelimited[k]:
-        low, high = model.actuator_forcerange[k]
-        why = f"the model does not hold its force between {low:g} and {high:g}"
-        found.append(Omission("limit", name, why))
-    if np.any(_of(model, "actuator_dampingpoly", k)):
-        why = "of its damping only the linear term is carried"
-        found.append(Omission("actuator", name, why))
-    return found
+def _force_range(model: Any, k: int) -> tuple[float, float]:
+    """Between which an actuator's force is held; infinite without limits."""
+    if not model.actuator_forcelimited[k]:
+        return -np.inf, np.inf
+    low, high = model.actuator_forcerange[k]
+    return float(low), float(high)
+
+
+def _limits(
+    model: Any, k: int, joint: int, gear: float, alone: frozenset[int]
+) -> tuple[float, float] | None:
+    """Between which the force of an actuator in its joint is held; None where it is not. The limit
+    of the joint itself, for all its actuators together, counts where there is one alone."""
+    ends = [own * gear if gear else 0.0 for own in _force_range(model, k)]
+    low, high = min(ends), max(ends)
+    if joint in alone:
+        # One after the other, as the first may lie beyond the second altogether.
+        low, high = (float(np.clip(x, *model.jnt_actfrcrange[joint])) for x in (low, high))
+    return (low, high) if np.isfinite(low) or np.isfinite(high) else None
+
+
+def _alone_in_joint(mujoco: Any, model: Any) -> frozenset[int]:
+    """Joints (indices) whose limit of the force of actuators is that of one actuator: nothing else
+    contributes, no tendon's and no compensation of gravity."""
+    own = int(mujoco.mjtTrn.mjTRN_JOINT)
+    acting = [k for k in range(len(model.actuator_trntype)) if not _is_disabled(mujoco, model, k)]
+    joints = [int(model.actuator_trnid[k, 0]) for k in acting]
+    if any(int(model.actuator_trntype[k]) != own for k in acting):
+        return frozenset()
+    return frozenset(
+        joint
+        for joint in joints
+        if model.jnt_actfrclimited[joint]
+        and joints.count(joint) == 1
+        and not _of(model, "jnt_actgravcomp", joint)
+    )
+
+
+def _of_damping(model: Any, k: int, name: str) -> list[Omission]:
+    if not np.any(_of(model, "actuator_dampingpoly", k)):
+        return []
+    return [Omission("actuator", name, "of its damping only the linear term is carried")]
 
 
 def _at_site(model: Any, data: Any, k: int, name: str, wrench: np.ndarray) -> Wrench:
@@ -960,12 +1021,13 @@ def _of_urdf(root: Element) -> Iterator[Omission]:
             yield Omission("visual", name, "pictures are not carried")
 
 
-def left_out_of_model(mujoco: Any, model: Any) -> tuple[Omission, ...]:
-    """Omissions among the parts of the compiled model."""
-    return (*_of_joints(mujoco, model), *_of_bodies(model), *_of_options(model))
+def left_out_of_model(mujoco: Any, model: Any, limited: frozenset[int]) -> tuple[Omission, ...]:
+    """Omissions among the parts of the compiled model. `limited`: the joints whose limit of the
+    force of actuators is kept."""
+    return (*_of_joints(mujoco, model, limited), *_of_bodies(model), *_of_options(model))
 
 
-def _of_joints(mujoco: Any, model: Any) -> Iterator[Omission]:
+def _of_joints(mujoco: Any, model: Any, limited: frozenset[int]) -> Iterator[Omission]:
     free, ball = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
     for joint in range(model.njnt):
         name, kind = joint_name(model, joint), int(model.jnt_type[joint])
@@ -978,7 +1040,7 @@ def _of_joints(mujoco: Any, model: Any) -> Iterator[Omission]:
         if np.any(model.dof_frictionloss[dofs]):
             loss = float(np.max(model.dof_frictionloss[dofs]))
             yield Omission("friction", name, f"dry friction of {loss:g} is not carried")
-        if model.jnt_actfrclimited[joint]:
+        if model.jnt_actfrclimited[joint] and joint not in limited:
             low, high = model.jnt_actfrcrange[joint]
             why = f"the force of its actuators is not held between {low:g} and {high:g}"
             yield Omission("limit", name, why)
@@ -1067,22 +1129,25 @@ def read_mujoco(path: Path, state: State) -> Description:
     data = _state(mujoco, model, state)
     links, joints, drives = tree(mujoco, model, data)
     links = with_masses(mujoco, spec, links, found)
-    acting, wrenches, not_acting = actuation(mujoco, model, data, drives, links, state.controls)
+    actuated = actuation(mujoco, model, data, drives, links, state.controls)
+    acting = actuated.in_joints
     loops, couplings, not_held = constraints(mujoco, model, data, drives)
     held = tuple(
         joint._replace(dynamics=(*joint.dynamics, *acting.get(joint.name, ()))) for joint in joints
     )
     weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
     gravity = None if weightless else np.array(model.opt.gravity)
-    not_carried = (*left_out_of_model(mujoco, model), *not_acting, *not_held)
+    left_out = left_out_of_model(mujoco, model, actuated.limited)
+    not_carried = (*left_out, *actuated.omissions, *not_held)
     return Description(
         name=spec.modelname if spec.modelname not in ("", _UNNAMED) else path.stem,
         links=links,
         joints=(*held, *loops),
         couplings=couplings,
-        wrenches=wrenches,
+        wrenches=actuated.wrenches,
         gravity=gravity,
         omissions=(*read, *omissions, *told, *not_carried),
+        inputs=actuated.inputs,
     )
 
 

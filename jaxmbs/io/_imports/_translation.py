@@ -345,9 +345,15 @@ class _Maker:
 
     def _forces(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
         for own in map(_from_zero, joint.dynamics):
-            if own.stiffness or own.damping or own.effort:
-                called = self._force_names.new(own.name or name, "force")
+            # Limits may leave a force where the law has none.
+            least = 0.0 if own.limits is None else float(np.clip(0.0, *own.limits))
+            if not (own.stiffness or own.damping or own.effort or least):
+                continue
+            called = self._force_names.new(own.name or name, "force")
+            if own.limits is None:
                 yield _FORCES[own.word](called, name, self._pair(joint), own)
+            else:
+                yield _limited(called, name, own, own.limits)
 
     def _elements(self, joint: Joint, name: str) -> Iterator[AbstractElement]:
         for own in joint.dynamics:
@@ -364,6 +370,31 @@ class _Maker:
             cls = forces.Following if own.turns else forces.Applied
             name = self._force_names.new(own.name, "force")
             yield cls(name, body, at=own.point, force=own.force, torque=own.torque)
+
+
+# Where one side alone is limited, the other is at a size that no force has.
+_BEYOND = 1e30
+
+
+def _limited(name: str, joint: str, own: Dynamics, limits: tuple[float, float]) -> AbstractForce:
+    """A drive whose force is held within limits: a motor with that force as its command."""
+    low, high = (float(np.clip(x, -_BEYOND, _BEYOND)) for x in limits)
+    effort = own.effort + own.stiffness * own.rest
+    gains = {"proportional": own.stiffness, "derivative": own.damping}
+    gains = {word: gain for word, gain in gains.items() if gain}
+    if not low < high:
+        # One force is left, whatever the law.
+        effort, gains = low, {}
+    return forces.Motor(
+        name,
+        joint,
+        own.word,
+        actuator=forces.IdealActuator(),
+        controller=forces.PID(**gains) if gains else None,
+        reference=motions.Linear(rate=0.0) if "proportional" in gains else None,
+        command=motions.Linear(rate=0.0, offset=effort),
+        limits=(low, high) if low < high else None,
+    )
 
 
 def _from_zero(own: Dynamics) -> Dynamics:
