@@ -397,6 +397,25 @@ def name_list(value: Any, what: str) -> tuple[str, ...]:
     return names
 
 
+def check_table(
+    arguments: Float[Array, " rows"], values: Float[Array, " rows"], names: tuple[str, str]
+) -> None:
+    """Refuse a table that is no function of its arguments: they increase, and each has a value."""
+    if arguments.shape != values.shape or arguments.shape[0] < 2:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must be equally long and hold at least two entries, got "
+            f"{arguments.shape[0]} and {values.shape[0]}."
+        )
+    known = concrete(arguments)
+    # The slopes of what lies closer together than that have no number.
+    if known is not None and np.any(np.diff(known) < SMALLEST):
+        late = int(np.argmax(np.diff(known) < SMALLEST)) + 1
+        raise ValueError(
+            f"{names[0]} must increase; entry {late + 1} ({known[late]:g}) does not exceed the one "
+            f"before it ({known[late - 1]:g})."
+        )
+
+
 def numbers(value: Any, what: str) -> Float[Array, " n"]:
     """A vector of at least one number."""
     array = real(value, (None,), what)

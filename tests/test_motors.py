@@ -627,6 +627,9 @@ def test_a_feed_forward_does_what_the_driver_did():
     sliding = forces.Motor("M", "A", "translation", **IDEAL, command=hold(0.0))
     with pytest.raises(ValueError, match="driver 'D' acts on a coordinate in rad, and the motor"):
         feed_forward(wanted, "D", sliding)
+    elsewhere = forces.Motor("M", "B", **plain, command=hold(0.0))
+    with pytest.raises(ValueError, match="'D' does not drive the joint 'B' of motor 'M'"):
+        feed_forward(wanted, "D", elsewhere)
     with pytest.raises(ValueError, match=r"has no motor \(forces\.Motor\)"):
         motor_duty(wanted)
 

@@ -94,19 +94,7 @@ def table_of(
     **Raises:** `ValueError` for tables that are not functions of time.
     """
     knots, prescribed = TIMES(times), VALUES(values)
-    if knots.shape != prescribed.shape or knots.shape[0] < 2:
-        raise ValueError(
-            "times and values must be equally long and hold at least two entries, got "
-            f"{knots.shape[0]} and {prescribed.shape[0]}."
-        )
-    known = _checks.concrete(knots)
-    # The slopes of what lies closer together than that have no number.
-    if known is not None and np.any(np.diff(known) < _checks.SMALLEST):
-        late = int(np.argmax(np.diff(known) < _checks.SMALLEST)) + 1
-        raise ValueError(
-            f"times must increase; entry {late + 1} ({known[late]:g}) does not exceed the one "
-            f"before it ({known[late - 1]:g})."
-        )
+    _checks.check_table(knots, prescribed, ("times", "values"))
     return knots, prescribed
 
 

@@ -26,7 +26,7 @@ _Property = Callable[[MotorState], Float[Array, "n motors"]]
 
 
 class MotorDuty(AbstractAnswer):
-    """What the motors of a system do along a motion, at its saved times.
+    """Torques, powers and saturation of the motors of a system at the saved times of a motion.
 
     Integrals over time are those of cubic Hermite polynomials through the saved states and their
     rates: of fourth order in their spacing where the motion is smooth, and of second order across
@@ -231,7 +231,7 @@ def _cells(numbers: Any, units: list[str] | None = None) -> list[str]:
 
 
 def motor_duty(trajectory: Setting[Trajectory]) -> MotorDuty:
-    """Torque, speed, power, energy and saturation of each motor along a motion.
+    """Evaluate torque, speed, power, energy and saturation of each motor along a motion.
 
     Electrical power is mechanical power, losses of the gear and heat of the winding: the energies
     of the answer balance. Differentiable, forward and reverse.
@@ -305,7 +305,16 @@ def feed_forward(
     _refuse_many(trajectory)
     torque = trajectory.reactions().driving(driver)
     info = trajectory.system.structure.constraint(driver)
-    row = trajectory.system.structure.rows[info.start]
+    structure = trajectory.system.structure
+    row = structure.rows[info.start]
+    # (Joints of the same two bodies that both turn or slide have one coordinate.)
+    if motor.joint not in structure.constraint_names or set(
+        structure.constraint(motor.joint).sites
+    ) != set(info.sites):
+        raise ValueError(
+            f"driver {driver!r} does not drive the joint {motor.joint!r} of motor {motor.name!r}; "
+            "name the driver of that joint, or the joint in the motor."
+        )
     if row.quantity != motor.quantity:
         raise ValueError(
             f"driver {driver!r} acts on a coordinate in {row.quantity.unit}, and the motor "

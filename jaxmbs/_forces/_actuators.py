@@ -193,19 +193,7 @@ class TorqueSpeed(AbstractActuator):
 
     def __check_init__(self):
         """A table is a function of the speed."""
-        speeds, torques = self.speeds, self.torques
-        if speeds.shape != torques.shape or speeds.shape[0] < 2:
-            raise ValueError(
-                "speeds and torques must be equally long and hold at least two entries, got "
-                f"{speeds.shape[0]} and {torques.shape[0]}."
-            )
-        known = _checks.concrete(speeds)
-        if known is not None and np.any(np.diff(known) < _checks.SMALLEST):
-            late = int(np.argmax(np.diff(known) < _checks.SMALLEST)) + 1
-            raise ValueError(
-                f"speeds must increase; entry {late + 1} ({known[late]:g}) does not exceed the one "
-                f"before it ({known[late - 1]:g})."
-            )
+        _checks.check_table(self.speeds, self.torques, ("speeds", "torques"))
 
     def command_unit(self, coordinate: str) -> str:
         del coordinate

@@ -14,8 +14,8 @@ from .._geometry import Quantity
 
 
 class Feedback(eqx.Module):
-    """What a controller sees: `error`, the reference minus the coordinate (m or rad), zero where it
-    asks for none; `rate` of the coordinate and `reference_rate` (m/s or rad/s)."""
+    """Input of a controller: `error`, the reference minus the coordinate (m or rad), zero where it
+    is not needed; `rate` of the coordinate and `reference_rate` (m/s or rad/s)."""
 
     error: Scalar
     rate: Scalar
@@ -35,7 +35,7 @@ class AbstractController(AbstractDeclared):
 
     @abc.abstractmethod
     def state_quantities(self, command: Quantity, coordinate: Quantity) -> tuple[Quantity, ...]:
-        """What each of its states is, of a command and a coordinate that are these quantities."""
+        """Quantities of its states, by those of the command and of the coordinate."""
 
     @abc.abstractmethod
     def needs_error(self) -> bool:

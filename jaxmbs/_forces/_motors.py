@@ -419,7 +419,7 @@ class Motor(AbstractJointForce):
 
     @property
     def quantity(self) -> Quantity:
-        """What the coordinate is."""
+        """The quantity of the coordinate: an angle or a length."""
         return _QUANTITIES[self.coordinate]
 
     @property
