@@ -1,6 +1,5 @@
 """Primitive conditions between two marker frames, of which joints are composed."""
 
-import functools
 from typing import ClassVar
 
 import equinox as eqx
@@ -18,6 +17,7 @@ from .._geometry import (
     rotated,
     SpatialFrame,
 )
+from .._stop_gradient import stop_gradient
 from ._motions import AbstractMotion
 from .base import (
     AbstractCoordinate,
@@ -232,16 +232,31 @@ class Advance(AbstractGeometricPrimitive):
         return jnp.where(flat, jnp.inf, jnp.abs(self.pitch) / 2)[None]
 
 
+# Ratios of whole numbers up to this one are known as such, and that close to one.
+MOST_TEETH = 100
+_WHOLE = 1e-12
+
+
 class Coupled(AbstractGeometricPrimitive):
     """s_1 - (c_0 + c_1 s_2 + c_2 s_2^2 + ...) of the coordinates of two pairs of markers.
 
-    Angles are known up to full turns. A turn of the first changes the residual by 2 pi, one of the
-    second, of a polynomial of first degree, by 2 pi c_1: the turns that make it least are meant.
+    Angles are known up to full turns, so that the residual is known up to multiples of `turn`: of
+    these the least residual is meant.
     """
 
     first: AbstractCoordinate
     second: AbstractCoordinate
     coefficients: Float[Array, " n"]
+    turn: Scalar | None
+
+    def __init__(
+        self,
+        first: AbstractCoordinate,
+        second: AbstractCoordinate,
+        coefficients: Float[Array, " n"],
+    ):
+        self.first, self.second, self.coefficients = first, second, coefficients
+        self.turn = stop_gradient(self._turn())
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -256,15 +271,25 @@ class Coupled(AbstractGeometricPrimitive):
         return self._without_turns(excess)[None]
 
     def _without_turns(self, excess: Scalar) -> Scalar:
-        turns: list[Scalar] = [jnp.asarray(2 * jnp.pi)] if self.first.quantity == ANGLE else []
-        if self.second.quantity == ANGLE and self.coefficients.shape[0] == 2:
-            slope = jnp.abs(self.coefficients[1])
-            turns.append(2 * jnp.pi * jnp.where(slope > 0, slope, 1.0))
-        if not turns:
-            return excess
-        # Of turns of both the shorter one: that of the shaft which turns faster.
-        turn = functools.reduce(jnp.minimum, turns)
-        return excess - turn * jnp.round(excess / turn)
+        return excess if self.turn is None else excess - self.turn * jnp.round(excess / self.turn)
+
+    def _turn(self) -> Scalar | None:
+        """A turn of the first coordinate changes the residual by 2 pi, one of the second, of a
+        polynomial of first degree, by 2 pi c_1. Together these lead to every multiple of their
+        greatest common divisor, 2 pi / n if c_1 = m / n. Ratios that are no such fraction have
+        none: then the shorter turn of both is taken, that of the shaft which turns faster."""
+        own = jnp.asarray(2 * jnp.pi, self.coefficients.dtype)
+        angle = self.first.quantity == ANGLE
+        if self.second.quantity != ANGLE or self.coefficients.shape[0] != 2:
+            return own if angle else None
+        slope = jnp.abs(self.coefficients[1])
+        other = own * jnp.where(slope > 0, slope, 1.0)
+        if not angle:
+            return other
+        teeth = jnp.arange(1, MOST_TEETH + 1, dtype=slope.dtype)
+        whole = jnp.abs(slope * teeth - jnp.round(slope * teeth)) <= _WHOLE * (1 + slope * teeth)
+        common = own / teeth[jnp.argmax(whole)]
+        return jnp.where(jnp.any(whole), common, jnp.minimum(own, other))
 
 
 def angle_about_axis(first: SpatialFrame, second: SpatialFrame) -> Scalar:

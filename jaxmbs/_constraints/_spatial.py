@@ -98,9 +98,13 @@ class Coupling(AbstractJoint):
 
     Each coordinate is that of a revolute, cylindrical or translational joint between the two
     bodies of its pair, which is declared separately: of the SECOND body against the first, about or
-    along the axis, zero in the reference configuration. Frames do not count turns: of angles the
-    ones nearest to the condition are meant, but the second angle of a polynomial of more than first
-    degree is between -pi and pi.
+    along the axis, zero in the reference configuration.
+
+    Frames do not count turns: of angles the ones nearest to the condition are meant. A ratio c1 of
+    two angles that is a fraction m / n with n at most 100 holds over any number of turns; like
+    teeth, phases that differ by 1 / n of a turn are not told apart. Other ratios hold as long as
+    both angles stay between -pi and pi, and so do polynomials of more than first degree for the
+    second angle; a run of adaptive steps ends where they would go beyond.
 
     **Arguments:** `bodies`: four names, first and second body of each pair; `measures`: two
     words, `rotation` or `translation`; `points` (m): one on each axis; `axes`: two world

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._checks import listed
+from .._constraints._primitives import MOST_TEETH
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._errors import AbstractError
 from .._formulations import AbstractFormulation, Accelerations
@@ -294,6 +295,9 @@ def _undetermined(
 _AHEAD = 1e-2
 _AHEAD_AT_LEAST = 1e-6
 
+# What opens by this much (scaled) within this part of that time does so at once.
+_JUMP, _SOON = 0.05, 1e-3
+
 # Where a run ends, what determines an acceleration by less than this has made it end.
 _HARDLY = 1e-3
 
@@ -429,9 +433,17 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     unknown = undefined(system, q, later)
     if unknown:
         return unknown
-    force, residual = _ahead(system, q, v, t, later)
+    force, residual, at_once = _ahead(system, q, v, t, later)
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"The force on {_bodies(system, force)} is not finite a little later."
+    jumping = [x for x in open_constraints(system, at_once) if x[1] > _JUMP]
+    if jumping:
+        name, amount, unit = jumping[0]
+        return (
+            f"The condition of {name!r} jumps to {amount:.3g} {unit} there. A coupling of two "
+            "angles in space holds over any number of turns if its ratio is a fraction m / n with "
+            f"n at most {MOST_TEETH}; otherwise both must stay between half a turn back and forth."
+        )
     opened = open_constraints(system, residual)
     unmet = contradiction(system, q, v, t)
     if unmet:
@@ -461,8 +473,11 @@ def _ahead(
     v: Float[Array, " nv"],
     t: Scalar,
     later: Scalar,
-) -> tuple[Float[Array, " nv"], Float[Array, " geometric"]]:
-    """The force where the motion would lead to, and what stays open next to there."""
+) -> tuple[Float[Array, " nv"], Float[Array, " geometric"], Float[Array, " geometric"]]:
+    """The force where the motion would lead to, what stays open next to there, and what opens at
+    once."""
     straight = system.retract(q, (later - t) * v)
     near, _ = project_position(system, straight, later, motion_solver())
-    return system.force(straight, v, later), system.scaled_residual(near, later)
+    soon = _SOON * (later - t)
+    at_once = system.scaled_residual(system.retract(q, soon * v), t + soon)
+    return system.force(straight, v, later), system.scaled_residual(near, later), at_once

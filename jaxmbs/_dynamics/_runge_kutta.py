@@ -799,10 +799,13 @@ def _error(
     if step.projecting:
         # What the projection had to move the configuration is an error too. The method may
         # not have seen it: a driver that acted between its stages only. (Next to a singular
-        # configuration all moves far, and means nothing; velocities do so earlier.)
+        # configuration all moves far, and means nothing, unless it is farther than the step itself:
+        # that leads to another branch. Velocities do so earlier.)
         of_q = np.arange(len(moved.place)) < system.structure.nq
         way = jnp.where(of_q, jnp.abs(moved.place - now.predicted), 0.0)
-        apart = apart + jnp.where(step.start.near, 0.0, way)
+        own = jnp.where(of_q, jnp.abs(now.predicted - step.start.y), 0.0)
+        leaps = jnp.max(way, initial=0.0) > jnp.max(own, initial=0.0)
+        apart = apart + jnp.where(step.start.near & ~leaps, 0.0, way)
     rounding = jnp.abs(jnp.concatenate([system.rate(state.q, found.move), found.change]))
     error = jnp.where(moved.arrived, apart, now.error)
     less = jnp.maximum(error - ROUNDINGS * rounding, 0.0)

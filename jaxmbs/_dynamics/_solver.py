@@ -247,7 +247,7 @@ class ProjectedSolver(AbstractProjectedSolver):
             args = Packed(given)
         y1, error, dense, inner, result = self._inner().step(terms, t0, t1, y0, args, inner, jump)
         if self.projecting:
-            y1, error, usable = _onto_constraints(given.system, t1, y1, error, near)
+            y1, error, usable = _onto_constraints(given.system, t1, y0, y1, error, near)
         else:
             usable = jnp.all(jnp.isfinite(y1))
         if self.monitor is not None and watched is not None:
@@ -393,12 +393,13 @@ def _(
 def _onto_constraints(
     system: AbstractSystem,
     t: Any,
+    y0: Float[Array, " state"],
     y: Float[Array, " state"],
     error: Float[Array, " state"] | None,
     near: BoolScalar | None,
 ) -> tuple[Float[Array, " state"], Float[Array, " state"] | None, BoolScalar]:
-    """The end of a step on the constraints, its error there, and whether it can be used. `near`:
-    is a singular configuration close? None: without a monitor."""
+    """The end `y` of a step from `y0`, on the constraints, its error there, and whether it can be
+    used. `near`: is a singular configuration close? None: without a monitor."""
 
     def projected(y: Float[Array, " state"]) -> tuple[Float[Array, " state"], BoolScalar]:
         found = project(still, *split(still, y), now)
@@ -417,14 +418,16 @@ def _onto_constraints(
     apart = jnp.abs(ends[0] - ends[1])
     # What the projection had to move the configuration is an error too. The method may not have
     # seen it: a driver that acted between its stages only. (Next to a singular configuration
-    # all moves far, and means nothing; velocities do so earlier.)
+    # all moves far, and means nothing, unless it is farther than the step itself: that leads to
+    # another branch. Velocities do so earlier.)
     nq = system.structure.nq
     moved = jnp.abs(ends[0] - found[0]).at[nq:].set(0.0)
     if near is None:
         return end, apart + moved, jnp.all(usable)
     rounding = _rounding(system, t, ends[0], near)
     apart = jnp.maximum(apart - ROUNDINGS * rounding, 0.0)
-    return end, apart + jnp.where(near, 0.0, moved), jnp.all(usable)
+    leaps = jnp.max(moved[:nq], initial=0.0) > jnp.max(jnp.abs(y - y0)[:nq], initial=0.0)
+    return end, apart + jnp.where(near & ~leaps, 0.0, moved), jnp.all(usable)
 
 
 def _rounding(
