@@ -30,6 +30,7 @@ from .base import (
     AbstractJoint as AbstractJoint,
     AbstractPrimitive as AbstractPrimitive,
     Frames as Frames,
+    OneSided as OneSided,
     Release as Release,
     Row as Row,
     RowKind as RowKind,

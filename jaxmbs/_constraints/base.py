@@ -43,12 +43,27 @@ class RowKind(enum.Enum):
     acceleration = "acceleration"
 
 
+class OneSided(NamedTuple):
+    """The mark of a row that acts one way only, as a rope pulls and a contact pushes.
+
+    `sign` (+1 or -1) times the multiplier is the `force` ("tension", "contact force"), positive as
+    long as the part can exert it; otherwise the part acts no longer, which `lost` says ("the rope
+    would be slack"). The equations and the verdicts hold the row both ways: the mark is read where
+    reactions are told.
+    """
+
+    sign: int
+    force: str
+    lost: str
+
+
 class Row(NamedTuple):
-    """One scalar row: its suffix in the joint's row names, and what its residual measures (of a
-    velocity row: what it is the rate of)."""
+    """One scalar row: its suffix in the joint's row names, what its residual measures (of a
+    velocity row: what it is the rate of), and its mark if it acts one way only."""
 
     suffix: str
     quantity: Quantity
+    one_sided: OneSided | None = None
 
 
 class AbstractPrimitive(eqx.Module):

@@ -39,7 +39,7 @@ from .._limits import EXACT
 from .._linalg import KKTSystem, motion_solver
 from .._printing import AbstractAnswer, Description
 from .._programs import program
-from .._reactions import Reactions, reactions_of_multipliers
+from .._reactions import lines_of_multipliers, Reactions, reactions_of_multipliers
 from .._solution import RESULTS
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem, Equations, is_state, refuse_acceleration_level, takes_state
@@ -89,9 +89,17 @@ class Equilibrium(AbstractAnswer):
                 _printing.outcome(self.result) or rest,
                 f"what is left of forces and torques: at most {left} (N, N m)",
                 f"q = {_printing.array(self.q)}",
+                *self._one_sided_lines(),
                 self.message,
             ]
         )
+
+    def _one_sided_lines(self) -> list[str]:
+        """Sentences on rows that act one way only, where their forces have the wrong sign."""
+        structure = self.system.structure
+        if not structure.one_sided_rows:
+            return []
+        return lines_of_multipliers(structure, self.system.residual_scale(), self.multipliers)
 
     def reactions(self) -> Reactions:
         """Reactions of all joints at rest, each with its verdict; evaluated on first use."""

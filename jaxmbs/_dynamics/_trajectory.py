@@ -24,7 +24,7 @@ from .._geometry import ANGLE, LENGTH, Quantity
 from .._loading import late
 from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
-from .._reactions import Reactions, reactions_of_multipliers
+from .._reactions import lines_of_multipliers, Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
 from .._system import AbstractSystem, Equations
 from ._friction import Certificate, certify
@@ -232,6 +232,7 @@ class Trajectory(AbstractAnswer):
             [
                 f"{math.prod(runs)} motions of {states} states each",
                 *(f"{count} of them failed: {text}" for count, text in failed),
+                *([] if self.system is None else self._one_sided_lines(None)),
             ]
         )
 
@@ -244,7 +245,16 @@ class Trajectory(AbstractAnswer):
             f"closed within {position:.1e}, velocities within {velocity:.1e}",
             *self.passage_lines(),
             *exceeded_limits(self.system, self.times, self.multipliers),
+            *self._one_sided_lines(self.times),
         ]
+
+    def _one_sided_lines(self, times: Array | None) -> list[str]:
+        """Sentences on rows that act one way only, where their forces have the wrong sign."""
+        structure = self.system.structure
+        if not structure.one_sided_rows:
+            return []
+        scale = self.system.residual_scale()
+        return lines_of_multipliers(structure, scale, self.multipliers, times)
 
     def passage_lines(self) -> list[str]:
         """Sentences on the singular configurations that were passed."""

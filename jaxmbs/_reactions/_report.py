@@ -18,17 +18,13 @@ from .._printing import AbstractAnswer, Column, Description, Table
 from .._system import Structure
 from .._system._places import PlaceLayout
 from .._verdict import Verdict
+from ._one_sided import one_sided_forces, one_sided_lines, OneSidedForce, ROUNDING
 
 
 # --------------------------------------------------------------------------------------------------
 # Numbers and verdicts as they are printed.
 # --------------------------------------------------------------------------------------------------
 
-
-# Components that are zero for the joint at hand come out of sums of products that cancel, each
-# rounded to 1e-16 of itself; a solution loses some digits more to the condition of its equations.
-# So what is below this part of the largest that it is compared with is not known to be anything.
-ROUNDING = 1e-12
 
 NOT_UNIQUE = "NOT UNIQUE (one of many)"
 NOT_DECIDED = "NOT DECIDED (no state)"
@@ -294,6 +290,23 @@ class Reactions(AbstractAnswer):
         # Its row is the coordinate minus its wanted value.
         return -self.multipliers[..., info.start]
 
+    def one_sided_force(self, name: str) -> Float[Array, "*batch"]:
+        """The force (N) of a joint's row that acts one way only (a rope, a contact), positive as
+        long as the joint can exert it. Its verdict is `unique(name)`.
+
+        **Raises:** `ValueError` for a name that has no such row, or several: then name the row.
+        """
+        rows = [k for k in self.structure.rows_of(name) if k in self.structure.one_sided_rows]
+        if len(rows) != 1:
+            named = ", ".join(self.structure.rows[k].name for k in self.structure.one_sided_rows)
+            raise ValueError(
+                f"{name!r} has {len(rows) or 'no'} rows that act one way only; all such rows are "
+                f"{named or 'none'}."
+            )
+        mark = self.structure.rows[rows[0]].one_sided
+        assert mark is not None
+        return mark.sign * self.multipliers[..., rows[0]]
+
     def generalized(self, name: str) -> Float[Array, "*batch nv"]:
         """f_X = C_X^T lambda_X with the sign of M dv/dt + C^T lambda = F, as in the papers; what
         acts on the bodies is -f_X. Its verdict is `unique(name)`."""
@@ -335,11 +348,19 @@ class Reactions(AbstractAnswer):
             )
 
     def described(self) -> Description:
-        return Description((), [_table(self)], [_doubt(self), self.message], self._data)
+        notes = [*_one_sided_notes(self), _doubt(self), self.message]
+        return Description((), [_table(self)], notes, self._data)
 
     def _data(self) -> dict[str, Any]:
         """Forces and torques of each joint at one state, with their verdicts."""
-        return {name: self._entry(name) for name in self.names}
+        data = {name: self._entry(name) for name in self.names}
+        for own in _one_sided(self):
+            entry = data[self.structure.constraint_names[own.constraint]]
+            number = {"force": own.force, "value": own.values.tolist()[0]}
+            entry.setdefault("one_sided", {})[own.name] = number | {
+                "admissible": not own.wrong.any()
+            }
+        return data
 
     def _entry(self, name: str) -> dict[str, Any]:
         if not self.has_wrench(name):
@@ -369,6 +390,41 @@ def _doubt(report: Reactions) -> str:
             "that precision alone; `analyze` says how."
         )
     return f"Doubtful: {_printing.MARGINAL}"
+
+
+def _one_sided(report: Reactions) -> list[OneSidedForce]:
+    """The forces of rows that act one way only, of the joints that are told."""
+    if not report.structure.one_sided_rows:
+        return []
+    scales = rounding_scales(_most(report.force), _most(report.torque), _most(report.arm))
+    if not report.layout.bodies:
+        scales = (_most(report.multipliers), _most(report.multipliers))
+    found = one_sided_forces(report.structure, report.multipliers, scales)
+    told = [report.structure.constraint_names[own.constraint] in report.names for own in found]
+    return [own for own, chosen in zip(found, told, strict=True) if chosen]
+
+
+def _one_sided_notes(report: Reactions) -> list[str]:
+    forces = _one_sided(report)
+    if not forces:
+        return []
+    unique = np.asarray(report.reaction_unique).reshape(-1, len(report.structure.constraints))
+    return one_sided_lines(forces, unique=unique)
+
+
+def _one_sided_column(report: Reactions, names: Sequence[str]) -> tuple[list[str], list[bool]]:
+    """For each of these joints the forces of its rows that act one way only, of several states the
+    least, and whether one has the wrong sign."""
+    cells: dict[str, list[str]] = {name: [] for name in names}
+    wrong = dict.fromkeys(names, False)
+    for own in _one_sided(report):
+        name = report.structure.constraint_names[own.constraint]
+        least = "from " if own.values.size > 1 else ""
+        lost = f": {own.lost}" if own.wrong.any() else ""
+        number = f"{np.min(own.values, initial=np.inf):.6g}"
+        cells[name].append(f"{own.force} {least}{number} {own.unit}{lost}")
+        wrong[name] |= bool(own.wrong.any())
+    return ["; ".join(cells[name]) for name in names], [wrong[name] for name in names]
 
 
 def _head(report: Reactions) -> str:
@@ -408,8 +464,12 @@ def _table(report: Reactions) -> Table:
     if any(w is None for _, w in rows):
         own = [_size(report, report.generalized(name)) if w is None else "" for name, w in rows]
         columns.append(Column("C_X^T lambda_X", own))
-    columns.append(Column("verdict", verdicts))
     marked = [verdict != "unique" for verdict in verdicts]
+    cells, wrong = _one_sided_column(report, [name for name, _ in rows])
+    if any(cells):
+        columns.append(Column("acts one way", cells))
+        marked = [one or other for one, other in zip(marked, wrong, strict=True)]
+    columns.append(Column("verdict", verdicts))
     return Table(columns, marked, _head(report))
 
 

@@ -270,7 +270,12 @@ class Solvability(AbstractAnswer):
         return Description(
             (),
             [self.table()],
-            [self._elastic_note(), self.openness() if is_open else "", self.doubt()],
+            [
+                self._elastic_note(),
+                one_sided_note(self.structure),
+                self.openness() if is_open else "",
+                self.doubt(),
+            ],
             self._data,
         )
 
@@ -397,6 +402,18 @@ class Solvability(AbstractAnswer):
 
 def _force_and_torque(unique: Verdict) -> dict[str, bool]:
     return {"force": bool(unique[0]), "torque": bool(unique[1])}
+
+
+def one_sided_note(structure: Structure) -> str:
+    """The joints with rows that act one way only, in one sentence; empty if there are none."""
+    owners = dict.fromkeys(structure.row_owner[k] for k in structure.one_sided_rows)
+    if not owners:
+        return ""
+    named = ", ".join(structure.constraints[k].name for k in owners)
+    return (
+        f"Held both ways here: {named}, which can act one way only; verdicts are those of rows "
+        "that act both ways, and `reactions` tells where the sign of a force is not admissible."
+    )
 
 
 def openness(structure: Structure, length: Any, residual: Any) -> str:

@@ -17,7 +17,7 @@ from .._system import AbstractSystem, Structure, takes_state
 from .._verdict import Verdict
 from ._analyze import analyze
 from ._criteria import AbstractCriterion, chosen_criterion
-from ._report import NO_RANK, openness, Solvability
+from ._report import NO_RANK, one_sided_note, openness, Solvability
 from ._state import check_numbers
 
 
@@ -105,7 +105,10 @@ class Screening(AbstractAnswer):
         return Description(
             [f"redundancy p = {int(self.redundancy)} (trace {float(self.trace):.6g})"],
             [table],
-            [openness(self.structure, self.length, self.residual)],
+            [
+                one_sided_note(self.structure),
+                openness(self.structure, self.length, self.residual),
+            ],
         )
 
 

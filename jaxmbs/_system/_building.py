@@ -437,7 +437,7 @@ def _rows(
             name = constraint.name
             if len(own) > 1:
                 name = f"{constraint.name}.{row.suffix}"
-            rows.append(RowInfo(name, kind, row.quantity, is_linear))
+            rows.append(RowInfo(name, kind, row.quantity, is_linear, row.one_sided))
         own_slots = [slots[name] for name in constraint.bodies if name != GROUND]
         moving = {int(slot.v[0]): slot for slot in own_slots}.values()
         infos.append(

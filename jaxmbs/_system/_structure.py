@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._bodies import AbstractBody
 from .._checks import namespace, of_known
 from .._compliances import Direction
-from .._constraints import RowKind, Servo
+from .._constraints import OneSided, RowKind, Servo
 from .._custom_types import BoolScalar, Scalar
 from .._forces import AbstractForce
 from .._geometry import ANGLE, PlanarPose, Quantity, SpatialPose
@@ -28,12 +28,14 @@ from .._linalg import AbstractFactor, AbstractKKTMatrices, Elasticity
 
 
 class RowInfo(NamedTuple):
-    """One scalar constraint row. `linear`: is its part of C the same for all velocities?"""
+    """One scalar constraint row. `linear`: is its part of C the same for all velocities?
+    `one_sided`: its mark if it acts one way only."""
 
     name: str
     kind: RowKind
     quantity: Quantity
     linear: bool = True
+    one_sided: OneSided | None = None
 
 
 class ConstraintInfo(NamedTuple):
@@ -243,6 +245,11 @@ class Structure:
     def nonlinear(self) -> np.ndarray:
         """True for rows whose part of C may depend on velocities (bool, (rows,))."""
         return np.array([not row.linear for row in self.rows], dtype=bool)
+
+    @cached_property
+    def one_sided_rows(self) -> tuple[int, ...]:
+        """Indices of the rows that act one way only."""
+        return tuple(k for k, row in enumerate(self.rows) if row.one_sided is not None)
 
     @property
     def other_rows(self) -> str:

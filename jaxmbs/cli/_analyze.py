@@ -29,6 +29,7 @@ from .._solvability import (
     Solvability,
     SVD,
 )
+from .._solvability._report import one_sided_note
 from .._system import Model, MultibodySystem
 from . import _load
 from ._given_state import check_time, configuration_at, in_order, of_model
@@ -217,6 +218,7 @@ def described(found: Analysis) -> Description:
         [] if found.elastic is None else [_elastic_head(found.report, found.elastic)],
         [_table(found), *beyond.tables],
         [
+            one_sided_note(found.report.structure),
             *_doubts(found),
             *_dependence(found),
             *_of_subsets(found),

@@ -18,7 +18,8 @@ from .._mobility import Mobility, without_asking
 from .._programs import Compiling, program
 from .._ranges import AbstractBound, check_question, given_bounds, Ranges, ranges_along
 from .._reactions import Axes, explained_reactions, ExplainedReactions, Reactions
-from .._reactions._report import ROUNDING, rounding_scales
+from .._reactions._one_sided import ROUNDING
+from .._reactions._report import rounding_scales
 from .._solvability import (
     chosen_criterion,
     dependent_sets,

@@ -18,9 +18,11 @@ from .._checks import listed
 from .._errors import optional
 from .._mobility import is_left_out, LEFT_OUT
 from .._printing import Column, Table
+from .._reactions import lines_of_multipliers
 from .._reactions._report import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
+from .._solvability._report import one_sided_note
 from .._system import ReleaseOption, Structure
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
@@ -150,10 +152,35 @@ def head_of(contents: Contents) -> list[str]:
         )
     elif structure.constraints:
         sentences.append("Every reaction is unique.")
+    sentences += _one_sided_sentences(contents)
     if first.doubt():
         sentences.append(first.doubt())
     if trajectory.message:
         sentences.append(trajectory.message)
+    return sentences
+
+
+def _one_sided_sentences(contents: Contents) -> list[str]:
+    """Where forces of rows that act one way only have the wrong sign, or one that is not known."""
+    structure, trajectory = contents.first.structure, contents.trajectory
+    if not structure.one_sided_rows:
+        return []
+    owners = structure.row_owner[[*structure.one_sided_rows]]
+    many = contents.joint_verdicts != UNIQUE
+    multipliers = np.array(trajectory.multipliers)
+    multipliers[:, [*structure.one_sided_rows]] = np.where(
+        many[:, owners], np.nan, multipliers[:, [*structure.one_sided_rows]]
+    )
+    scale = trajectory.system.residual_scale()
+    times = np.asarray(trajectory.times)
+    lines = lines_of_multipliers(structure, scale, multipliers, times)
+    unknown = [structure.constraint_names[k] for k in dict.fromkeys(owners) if many[:, k].any()]
+    sentences = [f"{one_sided_note(structure)}", *(f"{x[0].upper()}{x[1:]}." for x in lines)]
+    if unknown:
+        sentences.append(
+            f"Whether {listed(unknown)} can exert their forces is not known where these are not "
+            "unique."
+        )
     return sentences
 
 
