@@ -7,6 +7,7 @@ from ._constraints import (
     Pfaffian as Pfaffian,
     Velocity as Velocity,
 )
+from ._constraints._gears import GearPair as GearPair, RackAndPinion as RackAndPinion
 from ._constraints._planar import (
     Fixed as Fixed,
     Gear as Gear,
@@ -22,11 +23,13 @@ __all__ = [
     "Distance",
     "Fixed",
     "Gear",
+    "GearPair",
     "Geometric",
     "KnifeEdge",
     "Particle",
     "Pfaffian",
     "PointOnLine",
+    "RackAndPinion",
     "Revolute",
     "Translational",
     "Velocity",

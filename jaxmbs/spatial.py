@@ -31,6 +31,12 @@ from ._constraints._spatial import (
     Translational as Translational,
     Universal as Universal,
 )
+from ._constraints._spatial_gears import (
+    BevelPair as BevelPair,
+    GearPair as GearPair,
+    RackAndPinion as RackAndPinion,
+    WormPair as WormPair,
+)
 from ._elements import (
     BallInertia as BallInertia,
     ReflectedInertia as ReflectedInertia,
@@ -40,11 +46,13 @@ from ._elements import (
 
 __all__ = [
     "BallInertia",
+    "BevelPair",
     "Body",
     "Coupling",
     "Cylindrical",
     "Distance",
     "Fixed",
+    "GearPair",
     "Geometric",
     "MasslessBody",
     "ModalBody",
@@ -55,6 +63,7 @@ __all__ = [
     "Planar",
     "PointOnLine",
     "PointOnPlane",
+    "RackAndPinion",
     "ReducedBody",
     "ReflectedInertia",
     "ReflectedMass",
@@ -66,4 +75,5 @@ __all__ = [
     "Translational",
     "Universal",
     "Velocity",
+    "WormPair",
 ]

@@ -420,6 +420,39 @@ def _gear(draw: Draw) -> dict[str, Any]:
     return {"ratio": draw.number(-2.0, -0.5)}
 
 
+def _pair(draw: Draw) -> dict[str, Any]:
+    # Teeth so large that no state of the test is near the middle between two of them.
+    return {"points": draw.points(), "teeth": [3, 2], **_flank(draw)}
+
+
+def _flank(draw: Draw) -> dict[str, Any]:
+    return {"pressure_angle": draw.number(0.2, 0.5), "flank": -1}
+
+
+def _pair_in_space(draw: Draw) -> dict[str, Any]:
+    return {**_pair(draw), "axis": draw.direction(), "helix_angle": draw.number(-0.5, 0.5)}
+
+
+def _rack(draw: Draw) -> dict[str, Any]:
+    return {"points": draw.points(), **_flank(draw)}
+
+
+def _rack_in_space(draw: Draw) -> dict[str, Any]:
+    return {**_rack(draw), "axis": draw.direction(), "helix_angle": draw.number(-0.5, 0.5)}
+
+
+def _bevel(draw: Draw) -> dict[str, Any]:
+    radius = {"apex": draw.point(), "radius": draw.length()}
+    return {**_axes(draw), **radius, "teeth": [2, 3], **_flank(draw)}
+
+
+def _worm(draw: Draw) -> dict[str, Any]:
+    axis = draw.direction()
+    across = np.cross(axis, draw.direction())
+    lead = {"lead_angle": draw.number(0.3, 0.6), "teeth": [2, 3]}
+    return {"points": draw.points(), "axes": np.stack([axis, across]), **lead, **_flank(draw)}
+
+
 def _edge(draw: Draw) -> dict[str, Any]:
     return {"at": draw.point(), "direction": draw.direction()}
 
@@ -445,6 +478,7 @@ def _coupling(draw: Draw) -> dict[str, Any]:
 # Residuals with a pole or a jump at half a turn of one body against the other.
 HALF = 1.2
 
+_CARRIED = (*_PAIRS, _on("a", "b", carrier="c"), _on("ground", "b", carrier="c"))
 _ALONE = (_on("a"), _on("b"))
 _MOVING = (_on("a", "b"), _on("b", "a"))
 
@@ -459,8 +493,10 @@ JOINTS: tuple[JointCase, ...] = (
         2,
         "",
         _gear,
-        (*_PAIRS, _on("a", "b", carrier="c"), _on("ground", "b", carrier="c")),
+        _CARRIED,
     ),
+    JointCase("gear_pair", 2, "", _pair, _CARRIED, oracle=False),
+    JointCase("rack_and_pinion", 2, "", _rack, _CARRIED, oracle=False),
     JointCase("knife_edge", 2, "", _edge, _ALONE),
     JointCase("pfaffian", 2, ".1 .2", _coefficients, _MOVING),
     JointCase("geometric", 2, "", _sphere, _MOVING, oracle=False),
@@ -487,6 +523,10 @@ JOINTS: tuple[JointCase, ...] = (
         turn=HALF,
         oracle=False,
     ),
+    JointCase("gear_pair", 3, "", _pair_in_space, _CARRIED, turn=HALF, oracle=False),
+    JointCase("bevel_pair", 3, "", _bevel, _CARRIED, turn=HALF, oracle=False),
+    JointCase("worm_pair", 3, "", _worm, _CARRIED, turn=HALF, oracle=False),
+    JointCase("rack_and_pinion", 3, "", _rack_in_space, _CARRIED, turn=HALF, oracle=False),
     JointCase("rolling_disk", 3, ".x .y .z", _disk, _ALONE, turn=1.0),
     JointCase("pfaffian", 3, ".1 .2", _coefficients, _MOVING),
     JointCase("geometric", 3, "", _sphere, _MOVING, oracle=False),

@@ -114,7 +114,8 @@ PARTS["slender 3"] = Part(
 
 def _joint(dimension: int, kind: str, rows: str = "", *, label: str = "", **keys: Any) -> None:
     entry = {"name": "J", "type": kind, "bodies": ["bar", "rod"]} | keys
-    required = ("type", "bodies", *(k for k in keys if k not in ("bodies", "length", "carrier")))
+    left_out = ("bodies", "length", "carrier", "pressure_angle", "helix_angle", "flank")
+    required = ("type", "bodies", *(k for k in keys if k not in left_out))
     PARTS[label or f"{kind} {dimension}"] = Part(
         dimension, "joint", entry, required, tuple(rows.split()) or ("",)
     )
@@ -133,6 +134,9 @@ _joint(2, "fixed", ".x .y .r", at=_AT[2])
 _joint(2, "point_on_line", at=_AT[2], axis=_AXIS[2])
 _joint(2, "distance", points=PAIR[2], length=1.25)
 _joint(2, "gear", bodies=["rod", "ground"], ratio=-2.0, carrier="bar")
+_TEETH = {"carrier": "ground", "pressure_angle": 0.25, "flank": -1}
+_joint(2, "gear_pair", points=PAIR[2], teeth=[40, 20], **_TEETH)
+_joint(2, "rack_and_pinion", points=PAIR[2], **_TEETH)
 _joint(2, "knife_edge", bodies=["bar"], at=_AT[2], direction=_AXIS[2])
 _joint(2, "pfaffian", coefficients=_ROW[2])
 _joint(2, "pfaffian", ".1 .2", coefficients=[_ROW[2], _ROW[2][::-1]], label="pfaffian 2, two rows")
@@ -151,6 +155,27 @@ _joint(
     points=PAIR[3],
     axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]],
     coefficients=[0.0, 0.5],
+)
+_HELICAL = _TEETH | {"helix_angle": 0.25}
+_joint(3, "gear_pair", points=PAIR[3], axis=_AXIS[3], teeth=[-60, 20], **_HELICAL)
+_joint(3, "rack_and_pinion", points=PAIR[3], axis=_AXIS[3], **_HELICAL)
+_joint(
+    3,
+    "bevel_pair",
+    apex=_AT[3],
+    axes=[[1.0, 0.0, 0.0], [0.0, 2.0, 1.0]],
+    teeth=[20, 40],
+    radius=0.25,
+    **_TEETH,
+)
+_joint(
+    3,
+    "worm_pair",
+    points=PAIR[3],
+    axes=[[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]],
+    teeth=[2, 40],
+    lead_angle=-0.125,
+    **_TEETH,
 )
 _joint(3, "universal", ".x .y .z .a", at=_AT[3], axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
 _joint(3, "planar", ".n .a1 .a2", at=_AT[3], axis=_AXIS[3])

@@ -157,7 +157,7 @@ def arguments_of(part: Any) -> dict[str, Any]:
             own[name] = fields[name]
         elif name not in ("rotation", "carrier", "rows", "quantity"):
             assert parameter.default is not parameter.empty, name
-    if isinstance(part, planar.Gear):
+    if "carrier" in inspect.signature(type(part)).parameters:
         own["bodies"], own["carrier"] = own["bodies"][:2], own["bodies"][2]
     return own
 

@@ -49,7 +49,8 @@ _BODIES = cast(Field, TWO_BODIES)._replace(
 
 class Gear(AbstractJoint):
     """Angle of the first body = ratio * angle of the second, each against the carrier and
-    measured from the reference configuration: one row.
+    measured from the reference configuration: one row. It acts by torques alone, so that bearings
+    carry nothing of the force between teeth; in a `GearPair` they do.
 
     **Arguments:** `bodies`: two names, or three, the carrier's last; `ratio`: a number;
     `carrier`: a body's name. The ground's angle is 0; it may be any of the bodies.

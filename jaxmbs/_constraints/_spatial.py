@@ -96,6 +96,9 @@ class Coupling(AbstractJoint):
 
         s_1 - (c_0 + c_1 s_2 + c_2 s_2^2 + ...) = 0.
 
+    It acts along the coordinates alone, so that bearings carry nothing of the force between the
+    teeth of gears; in a `GearPair` they do.
+
     Each coordinate is that of a revolute, cylindrical or translational joint between the two
     bodies of its pair, which is declared separately: of the SECOND body against the first, about or
     along the axis, zero in the reference configuration.
