@@ -12,6 +12,7 @@ share the load in parts that a rigid model cannot tell, unless the sun floats.
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 
 import jaxmbs as jm
 from jaxmbs import forces, planar
@@ -102,12 +103,18 @@ for radius, centres, style in (
     (MODULE * SUN / 2, [CENTRE], {"linewidth": 1.5, "edgecolor": "k", "facecolor": "0.75"}),
 ):
     for centre in centres:
-        picture.add_patch(plt.Circle(centre, radius, **({"facecolor": "none"} | style)))
+        picture.add_patch(Circle((centre[0], centre[1]), radius, **({"facecolor": "none"} | style)))
 for k in range(1, 4):
     turn = 2 * np.pi * (k - 1) / 3
     centre = ARM * np.array([np.cos(turn), np.sin(turn)])
     picture.add_patch(
-        plt.Circle(centre, MODULE * PLANET / 2, facecolor="0.92", edgecolor="k", linewidth=1.5)
+        Circle(
+            (centre[0], centre[1]),
+            MODULE * PLANET / 2,
+            facecolor="0.92",
+            edgecolor="k",
+            linewidth=1.5,
+        )
     )
     picture.plot([0.0, centre[0]], [0.0, centre[1]], color="0.5", linewidth=5, zorder=3)
     force = pin(floating, k)

@@ -1,5 +1,7 @@
 """Gears that press on their bearings, against statics and kinematics that are written out here."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import jaxmbs as jm
 from jaxmbs import planar, spatial
+from jaxmbs._constraints._gears import PlanarMesh
 
 
 PRESSURE = np.pi / 9
@@ -131,7 +134,7 @@ def planetary(planets: int = 1, flank: int = 1) -> jm.MultibodySystem:
     }
     bodies = [planar.Body(n, mass=1.0, inertia=0.01, position=(0.0, 0.0)) for n in ("sun", "arm")]
     bodies += [planar.Body(n, mass=0.4, inertia=1e-4, position=p) for n, p in places.items()]
-    joints: list[jm.AbstractJoint] = [
+    joints: list[Any] = [
         planar.Revolute("sun bearing", ("ground", "sun"), (0.0, 0.0)),
         planar.Revolute("arm bearing", ("ground", "arm"), (0.0, 0.0)),
     ]
@@ -333,7 +336,7 @@ def test_differential() -> None:
     places = {"cage": ORIGIN, "left": (-0.05, 0.0, 0.0), "right": (0.05, 0.0, 0.0)}
     bodies = [wheel(n, p) for n, p in places.items()] + [wheel("pinion", (0.0, 0.05, 0.0))]
     x, y = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
-    joints: list[jm.AbstractJoint] = [
+    joints: list[Any] = [
         spatial.Revolute(f"bearing {n}", ("ground", n), p, x) for n, p in places.items()
     ]
     joints.append(spatial.Revolute("pin", ("cage", "pinion"), (0.0, 0.05, 0.0), y))
@@ -371,7 +374,9 @@ def test_differential() -> None:
 def test_derivatives_by_the_pressure_angle() -> None:
     def slope(angle: jax.Array) -> jax.Array:
         pair = planar.GearPair("mesh", ("a", "b"), pressure_angle=angle, **PAIR)
-        normal = pair.primitives()[0].normal
+        (mesh,) = pair.primitives()
+        assert isinstance(mesh, PlanarMesh)
+        normal = mesh.normal
         return normal[0] / normal[1]
 
     angle = jnp.asarray(PRESSURE)
