@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from oracle_rows import *  # noqa: F403
-from oracle_rows import blocks, check_turned, file_points, GROUND, PLANAR_COLUMNS, State
+from oracle_rows import (
+    blocks,
+    check_turned,
+    file_points,
+    GROUND,
+    mesh_points,
+    PLANAR_COLUMNS,
+    State,
+)
 
 
 # Joints without a point of their own: they do not count for the characteristic length.
@@ -62,7 +70,10 @@ def characteristic_length(model):
         if joint["type"] == "rolling_disk":
             squares.append(joint["radius"] ** 2)
         elif joint["type"] not in POINTLESS:
-            for body, point in zip(joint["bodies"], file_points(joint), strict=True):
+            bodies, points = joint["bodies"], file_points(joint)
+            if joint["type"] in ("gear_pair", "rack_and_pinion"):
+                bodies, points = [*bodies, joint.get("carrier", GROUND)], mesh_points(joint)
+            for body, point in zip(bodies, points, strict=True):
                 if body != GROUND:
                     squares.append(np.sum((point - state.position(body)) ** 2))
     return float(np.sqrt(np.mean(squares or [0.0]))) or 1.0

@@ -284,6 +284,82 @@ def gear_row(state, joint):
     return [Row("g", sum(factor * state.angle(body) for body, factor in parts), terms)]
 
 
+def mesh_points(joint):
+    """World points in the reference: those of both bodies, and the pitch point."""
+    first, second = (in_space(point) for point in joint["points"])
+    if joint["type"] == "rack_and_pinion":
+        return [first, second, second]
+    one, other = joint["teeth"]
+    return [first, second, (other * first + one * second) / (one + other)]
+
+
+def mesh_normal(joint):
+    """Direction of the force on the second gear, in the reference: at the pressure angle to the way
+    of the pitch point on the first, out of the body of that."""
+    first, _, pitch = mesh_points(joint)
+    out = unit(pitch - first) * (1 if joint.get("teeth", [1])[0] > 0 else -1)
+    ahead = joint["flank"] * np.cross(WORLD[2], unit(pitch - first))
+    return np.cos(joint["pressure_angle"]) * ahead + np.sin(joint["pressure_angle"]) * out
+
+
+def gear_pair_row(state, joint):
+    """The distance of both points of contact along the line of action, if the wheels had not spun
+    against the carrier, and the arcs of the spins."""
+    first, second = joint["bodies"]
+    carrier = joint.get("carrier", GROUND)
+    centres, pitch = mesh_points(joint)[:2], mesh_points(joint)[2]
+    reference = mesh_normal(joint)
+    normal = state.vector(carrier, reference)
+    levers = [np.cross(pitch - c, reference)[2] for c in centres]
+    places = [state.point(b, c) for b, c in zip((first, second), centres, strict=True)]
+    spins = [state.angle(b) - state.angle(carrier) for b in (first, second)]
+    apart = places[1] - places[0] - state.vector(carrier, centres[1] - centres[0])
+    value = normal @ apart + levers[1] * spins[1] - levers[0] * spins[0]
+    turning = np.cross(normal, places[1] - places[0])
+    terms = [
+        *point_speed(state, second, places[1], normal),
+        *scaled_terms(-1.0, point_speed(state, first, places[0], normal)),
+        (second, np.zeros(3), levers[1] * WORLD[2]),
+        (first, np.zeros(3), -levers[0] * WORLD[2]),
+        (carrier, np.zeros(3), turning + (levers[0] - levers[1]) * WORLD[2]),
+    ]
+    return [Row("m", value, terms)]
+
+
+def rack_row(state, joint):
+    """As above, with the rack's point at the pitch point, and what it has slid there."""
+    pinion, rack = joint["bodies"]
+    carrier = joint.get("carrier", GROUND)
+    centre, pitch, _ = mesh_points(joint)
+    reference, line = mesh_normal(joint), unit(np.cross(WORLD[2], pitch - centre))
+    normal, along = state.vector(carrier, reference), state.vector(carrier, line)
+    lever = np.cross(pitch - centre, reference)[2]
+    hub, tooth, place = (
+        state.point(b, x) for b, x in ((pinion, centre), (rack, pitch), (carrier, pitch))
+    )
+    slid, own = along @ (tooth - place), state.vector(rack, line)
+    spin = state.angle(pinion) - state.angle(carrier)
+    gap = tooth - slid * own - hub - state.vector(carrier, pitch - centre)
+    value = normal @ gap + (reference @ line) * slid - lever * spin
+    # The rate of what is slid, and what it does to the rest.
+    turned = np.cross(along, tooth - place)
+    sliding = [
+        *point_speed(state, rack, tooth, along),
+        *scaled_terms(-1.0, point_speed(state, carrier, place, along)),
+        (carrier, np.zeros(3), turned),
+    ]
+    terms = [
+        *scaled_terms(reference @ line - normal @ own, sliding),
+        *point_speed(state, rack, tooth, normal),
+        *scaled_terms(-slid, direction_speed(rack, own, normal)),
+        *scaled_terms(-1.0, point_speed(state, pinion, hub, normal)),
+        (carrier, np.zeros(3), np.cross(normal, tooth - slid * own - hub)),
+        (pinion, np.zeros(3), -lever * WORLD[2]),
+        (carrier, np.zeros(3), lever * WORLD[2]),
+    ]
+    return [Row("m", value, terms)]
+
+
 def knife_edge_row(state, joint):
     """Velocity of the point along the unit direction turned by +90 deg, carried by the body."""
     (body,) = joint["bodies"]
@@ -345,6 +421,8 @@ JOINTS = {
     "perpendicular_axes": perpendicular_row,
     "distance": distance_row,
     "gear": gear_row,
+    "gear_pair": gear_pair_row,
+    "rack_and_pinion": rack_row,
     "knife_edge": knife_edge_row,
     "rolling_disk": rolling_disk_rows,
     "pfaffian": pfaffian_rows,

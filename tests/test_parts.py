@@ -23,7 +23,14 @@ from scipy.spatial.transform import Rotation
 
 import jaxmbs
 from jaxmbs import Driver, motions, planar, spatial
-from jaxmbs._constraints import _primitives, AbstractJoint, AbstractMotion, AbstractPrimitive
+from jaxmbs._constraints import (
+    _gears,
+    _primitives,
+    _spatial_gears,
+    AbstractJoint,
+    AbstractMotion,
+    AbstractPrimitive,
+)
 from jaxmbs._geometry import PlanarFrame, SpatialFrame
 
 
@@ -93,7 +100,9 @@ class TestLists:
         tables = [case.table(0) for case in JOINTS] + [driven_table(2, 0), driven_table(3, 0)]
         groups = [g for table in tables for g in model_of(table).system().constraint_groups]
         used = {type(p) for group in groups for p in group.primitives}
-        assert used == members(_primitives, AbstractPrimitive)
+        modules = (_gears, _primitives, _spatial_gears)
+        own = [members(module, AbstractPrimitive) for module in modules]
+        assert used == set().union(*own)
 
     @dimensions
     def test_every_coordinate_is_driven(self, dimension):
