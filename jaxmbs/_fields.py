@@ -224,6 +224,11 @@ def word(key: str, meaning: str, admits: str) -> Callable[[str], str]:
     return Field(key, "", meaning, str, admits, _settings.text)
 
 
+def switch(key: str, meaning: str) -> Callable[[bool], bool]:
+    """True or False."""
+    return Field(key, "", meaning, bool, "true or false", _settings.flag)
+
+
 def body_names(count: int | None) -> Callable[[str | Sequence[str]], tuple[str, ...]]:
     """The names of `count` different bodies (None: any)."""
     return Field(
@@ -355,6 +360,26 @@ def point_or_points(
         others=(each,),
         exclusive=True,
         split=split,
+    )
+
+
+def curve_points(
+    key: str, meaning: str, dimension: int | None = None
+) -> Callable[[Numbers], Float[Array, "n dim"]]:
+    """World points in order along a curve."""
+
+    def check(value: Any, what: str) -> Float[Array, "n dim"]:
+        return _checks.real(value, (None, dimension or dimension_of(value)), what)
+
+    return Field(
+        key,
+        "m",
+        meaning,
+        list[list[float]],
+        "world points in order",
+        check,
+        functools.partial(curve_points, key, meaning),
+        moves=Moves.point,
     )
 
 

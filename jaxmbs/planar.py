@@ -2,9 +2,11 @@
 
 from ._bodies import PlanarBody as Body, PlanarParticle as Particle
 from ._constraints import (
+    Cam as Cam,
     Distance as Distance,
     Geometric as Geometric,
     Pfaffian as Pfaffian,
+    PointOnCurve as PointOnCurve,
     Velocity as Velocity,
 )
 from ._constraints._gears import GearPair as GearPair, RackAndPinion as RackAndPinion
@@ -20,6 +22,7 @@ from ._constraints._planar import (
 
 __all__ = [
     "Body",
+    "Cam",
     "Distance",
     "Fixed",
     "Gear",
@@ -28,6 +31,7 @@ __all__ = [
     "KnifeEdge",
     "Particle",
     "Pfaffian",
+    "PointOnCurve",
     "PointOnLine",
     "RackAndPinion",
     "Revolute",

@@ -13,6 +13,7 @@ from ._constraints import (
     Distance as Distance,
     Geometric as Geometric,
     Pfaffian as Pfaffian,
+    PointOnCurve as PointOnCurve,
     Velocity as Velocity,
 )
 from ._constraints._spatial import (
@@ -61,6 +62,7 @@ __all__ = [
     "PerpendicularAxes",
     "Pfaffian",
     "Planar",
+    "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
     "RackAndPinion",

@@ -319,7 +319,8 @@ class JointCase:
     """One type of joint. `rows`: suffixes of its row names, "" for one row. `keys`: its table
     from random numbers. `variants`: the bodies that it is tried on, all in one model. `turn`:
     how far (rad) bodies may turn before its residual is not smooth any more. `oracle`: its
-    rows are known to the oracle."""
+    rows are known to the oracle. `smooth`: false of splines, whose third derivatives jump, so that
+    long differences do not show derivatives (`test_curves.py` takes short ones)."""
 
     type: str
     dimension: int
@@ -328,6 +329,7 @@ class JointCase:
     variants: tuple[dict[str, Any], ...] = _PAIRS
     turn: float = 2.5
     oracle: bool = True
+    smooth: bool = True
 
     def __str__(self) -> str:
         return f"{self.type}-{self.dimension}d"
@@ -475,6 +477,29 @@ def _coupling(draw: Draw) -> dict[str, Any]:
     return own | {"measures": measures, "points": draw.points(), "axes": _axes(draw)["axes"]}
 
 
+def _oval(draw: Draw) -> np.ndarray:
+    """Points of a convex outline, nearly a circle, so that few points have no nearest one."""
+    angle = 2 * np.pi * np.arange(14) / 14
+    radius = 3 * draw.size * (1 + 0.01 * np.cos(2 * angle + draw.number(-3, 3)))
+    return draw.point() + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def _curve(draw: Draw) -> dict[str, Any]:
+    if draw.dimension == 2:
+        return {"at": draw.point(), "curve": _oval(draw), "closed": True}
+    # A helix that begins and ends beyond whatever a body may reach.
+    angle = np.linspace(-3.0, 3.0, 40)
+    radius, rise = draw.length(0.1, 0.3), draw.length(2.8, 3.2)
+    helix = [radius * np.cos(angle), radius * np.sin(angle), rise * angle]
+    return {"at": draw.point(), "curve": draw.point() + np.stack(helix, axis=1)}
+
+
+def _cam(draw: Draw) -> dict[str, Any]:
+    own = {"at": draw.point(), "profile": _oval(draw)}
+    followers = ({}, {"radius": draw.length(0.1, 0.5)}, {"face": draw.direction()})
+    return own | followers[int(draw.rng.integers(3))]
+
+
 # Residuals with a pole or a jump at half a turn of one body against the other.
 HALF = 1.2
 
@@ -501,6 +526,8 @@ JOINTS: tuple[JointCase, ...] = (
     JointCase("pfaffian", 2, ".1 .2", _coefficients, _MOVING),
     JointCase("geometric", 2, "", _sphere, _MOVING, oracle=False),
     JointCase("velocity", 2, ".speed .approach", _pursuit, _MOVING, oracle=False),
+    JointCase("point_on_curve", 2, "", _curve, smooth=False),
+    JointCase("cam", 2, "", _cam, smooth=False),
     JointCase("revolute", 3, ".x .y .z .a1 .a2", _at_axis),
     JointCase("translational", 3, ".n1 .n2 .rx .ry .rz", _at_axis, turn=HALF),
     JointCase("fixed", 3, ".x .y .z .rx .ry .rz", _at, turn=HALF),
@@ -510,6 +537,7 @@ JOINTS: tuple[JointCase, ...] = (
     JointCase("planar", 3, ".n .a1 .a2", _at_axis),
     JointCase("screw", 3, ".n1 .n2 .a1 .a2 .s", _screw, turn=HALF),
     JointCase("point_on_line", 3, ".n1 .n2", _at_axis),
+    JointCase("point_on_curve", 3, ".n1 .n2", _curve, oracle=False, smooth=False),
     JointCase("point_on_plane", 3, "", _at_axis),
     JointCase("parallel_axes", 3, ".a1 .a2", _axes),
     JointCase("perpendicular_axes", 3, "", _axes),

@@ -112,10 +112,16 @@ PARTS["slender 3"] = Part(
 )
 
 
+# Keys of joints that may be left out.
+_OPTIONAL = (
+    *("length", "carrier", "closed", "pressure_angle", "helix_angle", "flank"),
+    *("profile", "radii", "centre", "radius", "pitch_curve", "face"),
+)
+
+
 def _joint(dimension: int, kind: str, rows: str = "", *, label: str = "", **keys: Any) -> None:
     entry = {"name": "J", "type": kind, "bodies": ["bar", "rod"]} | keys
-    left_out = ("bodies", "length", "carrier", "pressure_angle", "helix_angle", "flank")
-    required = ("type", "bodies", *(k for k in keys if k not in left_out))
+    required = ("type", "bodies", *(k for k in keys if k not in ("bodies", *_OPTIONAL)))
     PARTS[label or f"{kind} {dimension}"] = Part(
         dimension, "joint", entry, required, tuple(rows.split()) or ("",)
     )
@@ -124,6 +130,11 @@ def _joint(dimension: int, kind: str, rows: str = "", *, label: str = "", **keys
 _AT = {2: [1.0, 0.5], 3: [1.0, 0.5, 0.25]}
 _AXIS = {2: [1.0, 2.0], 3: [1.0, 2.0, 2.0]}
 PAIR = {d: [_AT[d], [2.0, *_AT[d][1:]]] for d in (2, 3)}
+_CURVE = {
+    2: [[0.0, 0.0], [0.5, 0.1], [1.0, 0.5], [1.5, 1.1], [1.9, 2.0]],
+    3: [[0.0, 0.0, 0.2], [0.5, 0.1, 0.1], [1.0, 0.5, 0.25], [1.5, 1.1, 0.4], [1.9, 2.0, 0.7]],
+}
+_OUTLINE = [[2.0, 0.0], [1.4, 0.8], [0.4, 1.0], [-0.4, 0.3], [-0.2, -0.7], [0.6, -1.1], [1.5, -0.8]]
 _ROW = {2: [1.0, 0.0, 0.5, -1.0, 0.0, 0.5], 3: [1.0, 0.0, 0.0, 0.0, 0.5, 0.0] * 2}
 
 _joint(2, "revolute", ".x .y", at=_AT[2])
@@ -132,6 +143,18 @@ _joint(2, "translational", ".n .r", at=_AT[2], axis=_AXIS[2])
 _joint(2, "prismatic", ".n .r", at=_AT[2], axis=_AXIS[2])
 _joint(2, "fixed", ".x .y .r", at=_AT[2])
 _joint(2, "point_on_line", at=_AT[2], axis=_AXIS[2])
+_joint(2, "point_on_curve", at=_AT[2], curve=_CURVE[2], closed=False)
+_joint(2, "point_on_curve", at=_AT[2], curve=_OUTLINE, closed=True, label="closed curve 2")
+_joint(2, "cam", at=_AT[2], profile=_OUTLINE, radius=0.05, pitch_curve=True)
+_joint(
+    2,
+    "cam",
+    at=_AT[2],
+    radii=[0.5, 0.55, 0.5, 0.45, 0.5, 0.55],
+    centre=[0.1, 0.2],
+    face=[1.0, 0.5],
+    label="cam 2, radii and face",
+)
 _joint(2, "distance", points=PAIR[2], length=1.25)
 _joint(2, "gear", bodies=["rod", "ground"], ratio=-2.0, carrier="bar")
 _TEETH = {"carrier": "ground", "pressure_angle": 0.25, "flank": -1}
@@ -181,6 +204,7 @@ _joint(3, "universal", ".x .y .z .a", at=_AT[3], axes=[[1.0, 1.0, 0.0], [0.0, 0.
 _joint(3, "planar", ".n .a1 .a2", at=_AT[3], axis=_AXIS[3])
 _joint(3, "screw", ".n1 .n2 .a1 .a2 .s", at=_AT[3], axis=_AXIS[3], pitch=0.01)
 _joint(3, "point_on_line", ".n1 .n2", at=_AT[3], axis=_AXIS[3])
+_joint(3, "point_on_curve", ".n1 .n2", at=_AT[3], curve=_CURVE[3], closed=False)
 _joint(3, "point_on_plane", at=_AT[3], axis=_AXIS[3])
 _joint(3, "parallel_axes", ".a1 .a2", axes=[[1.0, 2.0, 2.0], [2.0, 4.0, 4.0]])
 _joint(3, "perpendicular_axes", axes=[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])

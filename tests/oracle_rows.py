@@ -1,4 +1,5 @@
-"""Rows of every joint and driver for `oracle`: residuals and hand-typed velocities, NumPy only.
+"""Rows of every joint and driver for `oracle`: residuals and hand-typed velocities, NumPy only
+(splines are SciPy's).
 
 Planar models are computed as spatial ones that stay in the plane z = 0 and turn about z. A row is
 a sum of terms `(body, linear, angular)` meaning
@@ -15,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.optimize import brentq
 
 
 GROUND = "ground"
@@ -405,7 +408,70 @@ def pfaffian_rows(state, joint):
     return rows
 
 
+def closed_spline(points):
+    """The periodic cubic spline through points over the lengths of their chords."""
+    points = np.asarray(points, float)
+    ring = np.vstack([points, points[:1]])
+    knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(ring, axis=0), axis=1))])
+    return CubicSpline(knots, ring, bc_type="periodic")
+
+
+def best_place(spline, condition, merit):
+    """The parameter of a zero of `condition` at which `merit` is least, among all of them."""
+    u = np.linspace(0.0, spline.x[-1], 4001)
+    values = condition(u)
+    changes = np.flatnonzero(values[:-1] * values[1:] <= 0)
+    found = [brentq(condition, u[k], u[k + 1], xtol=1e-15, rtol=1e-14) for k in changes]
+    return min(found, key=merit)
+
+
+def signed_area(points):
+    x, y = np.asarray(points, float).T
+    return np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))
+
+
+def curve_row(state, joint):
+    """n . (C - P) + radius: n to the left of a curve, outwards of a cam."""
+    points = joint.get("profile", joint.get("curve"))
+    first, second = joint["bodies"]
+    spline, turn = closed_spline(points), state.turn(first)[:2, :2]
+    present = state.point(second, joint["at"])
+    home = state.point(first, np.zeros(2))[:2]
+    target = turn.T @ (present[:2] - home)
+    u = best_place(
+        spline,
+        lambda x: np.sum((spline(x) - target) * spline(x, 1), axis=-1),
+        lambda x: np.linalg.norm(spline(x) - target),
+    )
+    place = in_space(home + turn @ spline(u))
+    dx, dy = turn @ spline(u, 1)
+    outwards = -np.sign(signed_area(points)) if "profile" in joint else 1.0
+    n = outwards * unit([-dy, dx])
+    terms = point_speed(state, first, place, n)
+    terms += scaled_terms(-1.0, point_speed(state, second, present, n))
+    return [Row("n", n @ (place - present) + joint.get("radius", 0.0), terms)]
+
+
+def face_row(state, joint):
+    """n . (C - P) with the normal n of the follower's face."""
+    first, second = joint["bodies"]
+    points = np.asarray(joint["profile"], float)
+    x, y = joint["face"]
+    n = unit([-y, x])
+    n = n * np.sign(n[:2] @ (np.asarray(joint["at"]) - np.mean(points, axis=0)))
+    n, spline = state.vector(second, n), closed_spline(points)
+    turn, home = state.turn(first)[:2, :2], state.point(first, np.zeros(2))[:2]
+    own = turn.T @ n[:2]
+    u = best_place(spline, lambda x: spline(x, 1) @ own, lambda x: -spline(x) @ own)
+    place, present = in_space(home + turn @ spline(u)), state.point(second, joint["at"])
+    terms = point_speed(state, first, place, n) + direction_speed(second, n, place - present)
+    terms += scaled_terms(-1.0, point_speed(state, second, present, n))
+    return [Row("n", n @ (place - present), terms)]
+
+
 JOINTS = {
+    "point_on_curve": curve_row,
+    "cam": lambda s, j: face_row(s, j) if "face" in j else curve_row(s, j),
     "revolute": lambda s, j: point_rows(s, j) + (parallel_rows(s, j) if s.dimension == 3 else []),
     "translational": lambda s, j: line_rows(s, j) + no_rotation_rows(s, j),
     "prismatic": lambda s, j: line_rows(s, j) + no_rotation_rows(s, j),

@@ -55,6 +55,7 @@ DEAR = {
     "38_spin_up",
     "39_many_starts",
     "42_motor",
+    "44_cam",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

@@ -209,6 +209,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bodies": (3, None, True, [], [3, 4], [None], ["a", "a"], ["a", "b", "c", "d", "a"], "", {}),
     "markers": (3, None, [], "ab", [3], [("a",)], [(3, (0.0, 0.0))], [("a", "xy")], [("a", None)]),
     "complete": (3, None, "yes"),
+    "closed": (3, None, "yes", 1.0),
+    "pitch_curve": (3, None, "yes", 1.0),
     "offset": ("f", None, [1.0, 2.0, 3.0], [[1.0, 2.0]], float("nan"), {}, True),
     "semidefinite": (3, None, "yes"),
     "coordinates": (3, None, [], ["a", "a"], [3], ["a.b"], [""]),
@@ -229,7 +231,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),
 }
 # A polynomial may have as many terms, a table as many entries, a Pfaffian row as many columns.
-_ANY_LENGTH = ("coefficients",)
+_ANY_LENGTH = ("coefficients", "radii")
 
 
 def _is_longer(value: Any, given: Any) -> bool:

@@ -291,7 +291,7 @@ def _numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _numbers(inner, (*way, key))
-    elif not isinstance(value, str):
+    elif not isinstance(value, str | bool):
         yield way
 
 
@@ -303,8 +303,9 @@ def _arrays(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             if (value.get("type"), key) != ("coupling", "coefficients"):
                 yield from _arrays(inner, (*way, key))
     elif isinstance(value, list) and not isinstance(value[0], str):
-        # A polynomial has as many terms, and a Pfaffian constraint as many rows, as it wants.
-        if way != ("motion", "coefficients") and not (
+        # A polynomial has as many terms, a curve as many points, and a Pfaffian constraint as many
+        # rows, as it wants.
+        if way not in (("motion", "coefficients"), ("curve",), ("radii",)) and not (
             way == ("coefficients",) and isinstance(value[0], list)
         ):
             yield way

@@ -1,3 +1,4 @@
+from ._curves import Cam as Cam, PointOnCurve as PointOnCurve
 from ._distance import Distance as Distance
 from ._driver import Driver as Driver, Servo as Servo, ServoConstraint as ServoConstraint
 from ._motions import (

@@ -427,11 +427,14 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
         name, amount, unit = opened[0]
         return f"{name!r} is open by {amount:.3g} {unit} there."
     ahead = (RESULTS.step_too_small, RESULTS.step_not_solved)
-    if not any(bool(trajectory.result == member) for member in ahead):
+    broken = (*ahead, RESULTS.state_not_finite, RESULTS.acceleration_not_finite)
+    if not any(bool(trajectory.result == member) for member in broken):
         return ""
     later = t + _AHEAD * (t - trajectory.times[0]) + _AHEAD_AT_LEAST
+    # A table ends in time, a curve where the motion leads to.
     unknown = undefined(system, q, later)
-    if unknown:
+    unknown = unknown or undefined(system, system.retract(q, (later - t) * v), later)
+    if unknown or not any(bool(trajectory.result == member) for member in ahead):
         return unknown
     force, residual, at_once = _ahead(system, q, v, t, later)
     if not bool(jnp.all(jnp.isfinite(force))):

@@ -38,3 +38,11 @@ from ._quaternion import (
     rotation_from_quaternion as rotation_from_quaternion,
     vector_of_skew as vector_of_skew,
 )
+from ._spline import (
+    check_curve as check_curve,
+    curvature as curvature,
+    OnSpline as OnSpline,
+    sampled as sampled,
+    Spline as Spline,
+    spline_through as spline_through,
+)

@@ -292,16 +292,23 @@ def open_in(structure: Structure, length: float, residual: Any) -> list[tuple[st
 
 def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike) -> str:
     """Constraints that are NaN or infinite at this configuration and time, such as a driver
-    beyond the end of its table, and what to do; empty if there is none. Concrete arguments only."""
+    beyond the end of its table or a point beyond that of its curve, and what to do; empty if there
+    is none. Concrete arguments only."""
     structure, now = system.structure, jnp.asarray(t, q.dtype)
     broken = ~np.isfinite(np.asarray(system.scaled_residual(q, now)))
     owners = structure.row_owner[structure.geometric_rows[broken]]
     names = dict.fromkeys(structure.constraint_names[owner] for owner in owners)
     if not names:
         return ""
+    kinds = {structure.constraints[owner].kind for owner in owners}
+    fix = "keep to the times of a driver's table, or extend it"
+    if "driver" not in kinds:
+        fix = (
+            "its point is beyond an end of its curve, or the curve is hollow there; extend the "
+            "curve, or begin and end the motion on it"
+        )
     return (
-        f"At {float(now):.9g} s the constraint {', '.join(map(repr, names))} is not defined: keep "
-        "to the times of a driver's table, or extend it."
+        f"At {float(now):.9g} s the constraint {', '.join(map(repr, names))} is not defined: {fix}."
     )
 
 

@@ -140,6 +140,30 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
             {**_BETWEEN, "at": [1.0, 0.0], "axis": [0.0, 1.0]},
             {**_BETWEEN, "points": [[1.0, 0.2], [1.0, 0.0]], "axis": [0.0, 1.0]},
         ),
+        "point_on_curve": (
+            {
+                **_BETWEEN,
+                "at": [1.0, 0.0],
+                "curve": [[0.8, -0.1], [0.9, -0.03], [1.0, 0.0], [1.1, -0.03], [1.2, -0.1]],
+                "closed": False,
+            },
+        ),
+        "cam": (
+            {
+                **_BETWEEN,
+                "at": [1.3, 0.0],
+                "profile": [[1.25, 0], [1.1, 0.2], [0.9, 0.2], [0.75, 0], [0.9, -0.2], [1.1, -0.2]],
+                "radius": 0.05,
+                "pitch_curve": False,
+            },
+            {
+                **_BETWEEN,
+                "at": [1.25, 0.0],
+                "radii": [0.25, 0.24, 0.22, 0.21, 0.22, 0.24],
+                "centre": [1.0, 0.0],
+                "face": [0.0, 1.0],
+            },
+        ),
         "distance": ({**_BETWEEN, "points": [[0.5, 0.2], [1.5, 0.2]], "length": 1.0},),
         "gear": ({**_BETWEEN, "ratio": -2.0, "carrier": "ground"},),
         "gear_pair": (
@@ -200,6 +224,14 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
         "point_on_line": (
             {**_BETWEEN, "at": [1, 0, 0], "axis": [1, 0, 0]},
             {**_BETWEEN, "points": [[1.2, 0, 0], [1, 0, 0]], "axis": [1, 0, 0]},
+        ),
+        "point_on_curve": (
+            {
+                **_BETWEEN,
+                "at": [1, 0, 0],
+                "curve": [[0.8, 0, 0], [0.9, 0, 0.01], [1, 0, 0], [1.1, 0.02, 0], [1.2, 0.05, 0]],
+                "closed": False,
+            },
         ),
         "point_on_plane": (
             {**_BETWEEN, "at": [1, 0, 0], "axis": [0, 0, 1]},

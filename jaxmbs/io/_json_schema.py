@@ -174,6 +174,8 @@ def _of_form(form: Any, moves: Moves, shape: tuple[int, ...] = ()) -> Schema:
     of an array; unknown sizes are left open."""
     if form is str:
         return {"type": "string"}
+    if form is bool:
+        return {"type": "boolean"}
     if form in (int, float):
         return _either([{"$ref": "#/$defs/number"}], moves)
     if isinstance(form, types.UnionType):

@@ -198,6 +198,7 @@ bare name for it; otherwise a suffix is added, in the order of this table. These
 |---|---|---|
 | `.x .y .z` | points coincide, along the world's axes at all times | revolute, spherical, universal, fixed, rolling_disk |
 | `.n`, or `.n1 .n2` | across an axis | translational, cylindrical, screw, point_on_line; planar: along its normal |
+| `.n`, or `.n1 .n2` | across a curve, carried by the first body | point_on_curve, cam |
 | `.a1 .a2`, or `.a` | axes stay parallel (universal, perpendicular_axes: perpendicular) | revolute, cylindrical, planar, screw, parallel_axes, universal |
 | `.r`, or `.rx .ry .rz` | no relative rotation, about the reference configuration's world axes | translational, fixed |
 | `.s` | advance goes with rotation | screw |
@@ -206,6 +207,9 @@ bare name for it; otherwise a suffix is added, in the order of this table. These
 Directions are carried by the second body: n1 is the world axis least aligned with the joint's axis (the
 first of x, y, z on a tie), made normal to it and of unit length; n2 = axis x n1, in the reference
 configuration. A knife edge's row is the velocity at its point along `direction` turned by +90 degrees.
+The row of a curve is along its normal to the left of its direction, that of a cam along its outward normal;
+in space n1 is the axis of the first body (world axes of the reference configuration) least aligned with
+the tangent, made normal to it, and n2 = tangent x n1.
 """
 
 REFUSALS = """## What is refused
@@ -343,6 +347,8 @@ def _default(key: Key) -> str:
         return f"this or `{key.instead}`" if key.instead else "required"
     if key.default is None:
         return key.said.left_out or f"`{key.instead}`"
+    if isinstance(key.default, bool):
+        return "true" if key.default else "false"
     return str(list(key.default) if isinstance(key.default, tuple) else key.default)
 
 

@@ -62,6 +62,8 @@ JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
                 "revolute": lambda: planar.Revolute,
                 "translational": lambda: planar.Translational,
                 "fixed": lambda: planar.Fixed,
+                "point_on_curve": lambda: planar.PointOnCurve,
+                "cam": lambda: planar.Cam,
                 "point_on_line": lambda: planar.PointOnLine,
                 "distance": lambda: planar.Distance,
                 "gear": lambda: planar.Gear,
@@ -86,6 +88,7 @@ JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
                 "universal": lambda: spatial.Universal,
                 "planar": lambda: spatial.Planar,
                 "screw": lambda: spatial.Screw,
+                "point_on_curve": lambda: spatial.PointOnCurve,
                 "point_on_line": lambda: spatial.PointOnLine,
                 "point_on_plane": lambda: spatial.PointOnPlane,
                 "parallel_axes": lambda: spatial.ParallelAxes,
@@ -301,7 +304,13 @@ def placed(where: str) -> Iterator[None]:
         raise ModelError(f"{where}: {error}") from None
 
 
-_WORDS = {str: "a text", float: "a number", list: "an array", dict: "a table"}
+_WORDS = {
+    str: "a text",
+    bool: "true or false",
+    float: "a number",
+    list: "an array",
+    dict: "a table",
+}
 
 
 def _check_form(said: Field, key: str, value: Any) -> None:
@@ -313,6 +322,6 @@ def _check_form(said: Field, key: str, value: Any) -> None:
     forms = typing.get_args(said.form) if isinstance(said.form, types.UnionType) else (said.form,)
     kinds = tuple(dict.fromkeys(typing.get_origin(form) or form for form in forms))
     admitted = (*kinds, int) if float in kinds else kinds
-    if isinstance(value, bool) or not isinstance(value, admitted):
+    if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, admitted):
         words = " or ".join(_WORDS[kind] for kind in kinds)
         raise TypeError(f"{key} must be {words}, got {shown(value)}.")

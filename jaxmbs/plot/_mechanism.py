@@ -15,6 +15,7 @@ from matplotlib.transforms import Bbox, BboxBase
 from mpl_toolkits.mplot3d import proj3d
 
 from .._bodies import Site
+from .._constraints import Cam, PointOnCurve
 from .._geometry import AbstractCoordinates
 from .._programs import Compiling, program
 from .._solvability import Solvability
@@ -26,6 +27,9 @@ _UNIQUE = {"marker": "o", "color": "#8ecae6", "size": 8.0}
 _NOT_UNIQUE = {"marker": "X", "color": "#b3261e", "size": 10.0}
 _BODY = "#5c677d"
 _FILL = "#e9ecef"
+
+# Points of a drawn curve.
+_CURVE_POINTS = 400
 
 
 class _Place(NamedTuple):
@@ -61,7 +65,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     axes = figure.add_subplot(projection="3d" if model.dimension == 3 else None)
     for name, centre in centres.items():
         _draw_site(axes, model, points, name, centre)
-    strokes = _draw_edges(axes, model, frames)
+    strokes = [*_draw_edges(axes, model, frames), *_draw_curves(axes, model, frames)]
     places = _places({name: points[name][0] for name in points if name in located})
     _draw_joints(axes, places, unique)
     _finish(figure, axes, model, report)
@@ -194,6 +198,21 @@ def _draw_edges(axes: Any, model: Model, frames: Mapping[str, Any]) -> list[np.n
             axes.plot(*stroke.T, color="black", lw=4, zorder=3, solid_capstyle="butt")
             strokes += list(np.linspace(stroke[0], stroke[1], 5))
     return strokes
+
+
+def _draw_curves(axes: Any, model: Model, frames: Mapping[str, Any]) -> list[np.ndarray]:
+    """Curves and outlines of cams where their bodies are; returns points along them."""
+    found = []
+    for joint in model.joints:
+        if isinstance(joint, PointOnCurve | Cam):
+            first = frames[joint.name][0]
+            points = np.asarray(joint.along(_CURVE_POINTS)) - np.asarray(joint.at)
+            points = points @ np.asarray(first.rotation).T + np.asarray(first.origin)
+            closed = isinstance(joint, Cam) or joint.closed
+            drawn = np.vstack([points, points[:1]]) if closed else points
+            axes.plot(*drawn.T, color="black", lw=1.0, zorder=2)
+            found += list(points[:: _CURVE_POINTS // 20])
+    return found
 
 
 def _draw_joints(axes: Any, places: list[_Place], unique: Mapping[str, bool]) -> None:
