@@ -275,24 +275,25 @@ def positive_numbers(
 
 def positive(value: Numbers, what: str) -> Float[Array, ""]:
     """A number greater than zero."""
-    array = _in_range(value, what, NumberRange(above=0))
-    known = concrete(array)
-    if known is not None and known < SMALLEST:
-        raise ValueError(_too_small(what, f"{known.item():g}"))
-    return array
+    return in_range(value, what, NumberRange(above=0))
 
 
 def not_negative(value: Numbers, what: str) -> Float[Array, ""]:
     """A number of at least zero."""
-    return _in_range(value, what, NumberRange(least=0))
+    return in_range(value, what, NumberRange(least=0))
 
 
-def _in_range(value: Numbers, what: str, bounds: NumberRange) -> Float[Array, ""]:
+def in_range(value: Numbers, what: str, bounds: NumberRange) -> Float[Array, ""]:
+    """A number within these bounds; one that must be greater than zero is at least `SMALLEST`."""
     array = real(value, (), what)
     known = concrete(array)
-    said = None if known is None else bounds.refusal(float(known), what)
+    if known is None:
+        return array
+    said = bounds.refusal(float(known), what)
     if said is not None:
         raise ValueError(said)
+    if bounds.above == 0 and known < SMALLEST:
+        raise ValueError(_too_small(what, f"{known.item():g}"))
     return array
 
 

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from . import _checks, _settings
 from ._custom_types import NumberList, Numbers, Scalar
-from ._limits import LARGEST_PRECISION
+from ._limits import LARGEST_PRECISION, NumberRange
 
 
 _Given = TypeVar("_Given")
@@ -273,6 +273,26 @@ def not_negative(key: str, unit: str, meaning: str) -> Callable[[Numbers], Scala
     """One number of at least zero."""
     bounds = (("minimum", 0.0),)
     return Field(key, unit, meaning, float, "a number >= 0", _checks.not_negative, bounds=bounds)
+
+
+def bounded(key: str, unit: str, meaning: str, bounds: NumberRange) -> Callable[[Numbers], Scalar]:
+    """One number within bounds."""
+    words = {
+        "minimum": bounds.least,
+        "exclusiveMinimum": bounds.above,
+        "maximum": bounds.most,
+        "exclusiveMaximum": bounds.below,
+    }
+    signs = zip((">=", ">", "<=", "<"), words.values(), strict=True)
+    return Field(
+        key,
+        unit,
+        meaning,
+        float,
+        f"a number {' and '.join(f'{sign} {x:g}' for sign, x in signs if x is not None)}",
+        lambda value, what: _checks.in_range(value, what, bounds),
+        bounds=tuple((word, float(x)) for word, x in words.items() if x is not None),
+    )
 
 
 def numbers(key: str, unit: str, meaning: str) -> Callable[[NumberList], Float[Array, " n"]]:

@@ -15,6 +15,7 @@ if _TYPE_CHECKING:
         Kinematics as Kinematics,
         Linearisation as Linearisation,
         MotorDuty as MotorDuty,
+        StopContacts as StopContacts,
         Trajectory as Trajectory,
         UndeterminedAccelerations as UndeterminedAccelerations,
     )
@@ -74,6 +75,7 @@ else:
             "Kinematics",
             "Linearisation",
             "MotorDuty",
+            "StopContacts",
             "Trajectory",
             "UndeterminedAccelerations",
         ),

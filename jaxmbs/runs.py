@@ -1,4 +1,4 @@
-"""Options of runs: stabilisation, methods, events; accelerations with friction; what motors do."""
+"""Options of runs: stabilisation, methods, events; accelerations with friction, motors, stops."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -14,6 +14,8 @@ if _TYPE_CHECKING:
         Projection as Projection,
         SimulationInterrupted as SimulationInterrupted,
         solve_with_friction as solve_with_friction,
+        stop_contacts as stop_contacts,
+        StopAtLimit as StopAtLimit,
         StopAtSingular as StopAtSingular,
         StopWhen as StopWhen,
     )
@@ -27,6 +29,8 @@ else:
             "Projection",
             "SimulationInterrupted",
             "solve_with_friction",
+            "stop_contacts",
+            "StopAtLimit",
             "StopAtSingular",
             "StopWhen",
         ),

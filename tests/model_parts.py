@@ -295,6 +295,13 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _motor = {"actuator": {"type": "torque_speed", "speeds": [0.0, 9.0], "torques": [2.0, 0.0]}}
     _force(_d, "motor", "joint", "actuator", joint="hinge", **_motor, **_given, label=f"servo {_d}")
 
+    _stop: dict[str, Any] = {"stiffness": 300.0, "exponent": 1.5, "lower": -0.5, "upper": 0.9}
+    _loss: dict[str, Any] = {"restitution": 0.6, "impact_speed": 1.5}
+    _force(_d, "joint_stop", "joint", "stiffness", joint="hinge", **_stop, **_loss)
+    _label = f"joint_stop {_d}, sliding"
+    _loss = {"damping": 0.4}
+    _force(_d, "joint_stop", "joint", "stiffness", **_along, **_stop, **_loss, label=_label)
+
 
 for _d in (2, 3):
     _force(_d, "axial_spring", "joint", joint="slide", **_law, rest=0.1, force=0.5)

@@ -291,6 +291,8 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         jm.runs.Baumgarte,
         {name: (*NO_NUMBER, None, 0.0, -1.0, 1e13) for name in ("alpha", "beta")},
     ),
+    "StopAtLimit": (jm.runs.StopAtLimit, {"stops": (*NO_NAMES,)}),
+    "stop_contacts": (jm.runs.stop_contacts, {"trajectory": (*NO_OBJECT, None)}),
     "StopWhen": (jm.runs.StopWhen, {"function": (*NO_OBJECT, None, jm.runs.StopWhen)}),
     "assemble": (at_state(jm.assemble), {"max_steps": _COUNT, "throw": NO_FLAG}),
     "undetermined_accelerations": (
@@ -552,6 +554,8 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "outside": NO_FLAG,
             "balance": NO_FLAG,
             "precision": (-1.0, 0.5, "few"),
+            "stops": NO_FLAG,
+            "stop_stiffness": (0.0, -1.0, "few", float("nan")),
             "ground": NO_NAMES,
             "keep": NO_NAMES,
             "drop": NO_NAMES,

@@ -54,6 +54,7 @@ DEAR = {
     "36_model_file",
     "38_spin_up",
     "39_many_starts",
+    "40_stop",
     "42_motor",
     "44_cam",
 }

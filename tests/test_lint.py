@@ -156,6 +156,14 @@ def with_motor(actuator: dict[str, Any], **keys: Any) -> dict[str, Any]:
     return content
 
 
+def with_stop(**keys: Any) -> dict[str, Any]:
+    content = four_bar()
+    joint = content["driver"][0]["joint"]
+    stop = {"name": "buffer", "type": "joint_stop", "joint": joint, "stiffness": 1e4, **keys}
+    content["force"].append(stop)
+    return content
+
+
 def resting(offset: float = 0.0) -> dict[str, Any]:
     return {"type": "linear", "rate": 0.0, "offset": offset}
 
@@ -246,6 +254,11 @@ PLANTED: dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ...], str]] = 
         ),
         ("JM505",),
         "engine",
+    ),
+    "a stop inside of the range": (
+        lambda: with_stop(upper=-0.1),
+        ("JM506",),
+        "buffer",
     ),
     "a driver that rests": (at_rest, ("JM503",), "motor"),
     "a broken triangle inequality": (
@@ -439,7 +452,7 @@ class TestPlantedDefects:
 class TestRules:
     def test_codes_are_different_and_texts_are_sentences(self):
         codes = [rule.code for rule in RULES]
-        assert len(set(codes)) == len(codes) == 22
+        assert len(set(codes)) == len(codes) == 23
         assert codes == sorted(codes)
         assert all(rule.text.endswith(".") and len(rule.text) > 80 for rule in RULES)
 
@@ -488,8 +501,9 @@ def test_a_force_of_each_kind_without_its_numbers(kind):
 
 
 def test_forces_by_numbers_are_all_but_those_of_functions():
-    # (A motor has a rule of its own.)
+    # (A motor has a rule of its own, and a stop has a stiffness above zero.)
     assert {kind.__name__ for kind in KINDS} - {kind.__name__ for kind in BY_NUMBERS} == {
+        "JointStop",
         "Motor",
         "StatefulForce",
         "UserForce",

@@ -266,7 +266,7 @@ class TestRefusals:
 
 
 @pytest.mark.thorough
-def test_motors_are_told(tmp_path):
+def test_motors_and_stops_are_told(tmp_path):
     plain = model()
     hinge = next(own for own in plain.joints if "rotation" in own.coordinates())
     motor = jm.forces.Motor(
@@ -275,12 +275,16 @@ def test_motors_are_told(tmp_path):
         actuator=jm.forces.IdealActuator(),
         command=jm.motions.Linear(rate=1.0),
     )
-    with_motor = eqx.tree_at(lambda m: m.forces, plain, (*plain.forces, motor))
+    word = next(iter(hinge.coordinates()))
+    stop = jm.forces.JointStop("buffer", hinge.name, word, upper=-0.1, stiffness=1.0)
+    with_motor = eqx.tree_at(lambda m: m.forces, plain, (*plain.forces, motor, stop))
     path = tmp_path / "page.html"
     jaxmbs.report.write(with_motor, path, end=0.1, frames=5)
     text = path.read_text(encoding="utf-8")
     assert '<h2 id="duty-title">Motors</h2>' in text
     assert '<th scope="row">engine</th>' in text
+    assert '<h2 id="contacts-title">Stops of joints</h2>' in text
+    assert '<th scope="row">buffer</th>' in text
 
 
 def run(*arguments: str) -> Any:

@@ -106,6 +106,8 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "kinetic_energy": lambda s, q, v, t: s.kinetic_energy(q, v),
     "mass_matrix": lambda s, q, v, t: s.mass_matrix(q),
     "motor_states": lambda s, q, v, t: s.motor_states(q, v, t),
+    "stop_depths": lambda s, q, v, t: s.stop_depths(q),
+    "stop_states": lambda s, q, v, t: s.stop_states(q, v, t),
     "places": lambda s, q, v, t: s.places(q, v, t),
     "position_residual": lambda s, q, v, t: s.position_residual(q, t),
     "rate": lambda s, q, v, t: s.rate(q, v),
@@ -235,12 +237,14 @@ NO_V = {"assemble", "equilibrium", "inverse_dynamics", "kinematics", "Misfit", "
     "places",
     "position_residual",
     "scaled_residual",
+    "stop_depths",
 }
 NO_T = {"inverse_dynamics", "kinematics", "difference", "kinetic_energy", "mass_matrix"} | {
     "places",
     "world_axes",
     "rate",
     "retract",
+    "stop_depths",
 }
 
 SYSTEMS = {"spatial": door, "planar": crank, "generalized": pendulum}

@@ -9,7 +9,11 @@ from ._motions import (
     Step as Step,
     Table as Table,
 )
-from ._primitives import Driven as Driven, OwnCoordinate as OwnCoordinate
+from ._primitives import (
+    Driven as Driven,
+    OwnCoordinate as OwnCoordinate,
+    SpatialRotation as SpatialRotation,
+)
 from ._user import (
     AbstractConstraint as AbstractConstraint,
     AccelerationCondition as AccelerationCondition,

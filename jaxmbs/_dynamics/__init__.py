@@ -6,6 +6,7 @@ from .._loading import load_late as _load_late
 if _TYPE_CHECKING:
     from ._choices import (
         AbstractEvent as AbstractEvent,
+        StopAtLimit as StopAtLimit,
         StopAtSingular as StopAtSingular,
         StopWhen as StopWhen,
     )
@@ -40,6 +41,7 @@ if _TYPE_CHECKING:
     from ._reactions_of_state import reactions as reactions
     from ._simulate import resume as resume, simulate as simulate
     from ._state_evaluation import Baumgarte as Baumgarte, Projection as Projection
+    from ._stop_contacts import stop_contacts as stop_contacts, StopContacts as StopContacts
     from ._trajectory import (
         Controls as Controls,
         controls as controls,
@@ -66,6 +68,7 @@ else:
         ),
         "_choices": (
             "AbstractEvent",
+            "StopAtLimit",
             "StopAtSingular",
             "StopWhen",
         ),
@@ -93,6 +96,10 @@ else:
         "_linearise": (
             "Linearisation",
             "linearise",
+        ),
+        "_stop_contacts": (
+            "stop_contacts",
+            "StopContacts",
         ),
         "_motor_duty": (
             "feed_forward",

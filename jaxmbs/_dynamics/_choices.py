@@ -3,16 +3,18 @@ of a run outside of its program.
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._checks import number
+from .._checks import listed, number, shown
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._formulations import AbstractFormulation
 from .._formulations._elastic_resolution import check_compliances
@@ -65,6 +67,13 @@ class AbstractEvent(eqx.Module):
         """A real number whose change of sign ends the run there, or a boolean that ends it
         after the step."""
 
+    @abc.abstractmethod
+    def check_start(self, system: AbstractSystem, q: Float[Array, " nq"]) -> None:
+        """
+        **Raises:** `ValueError` for a system without what it watches, and for an initial
+        configuration from which it has no meaning; a traced one is not checked.
+        """
+
 
 class StopWhen(AbstractEvent):
     """Stop where `function(system, q, v, t)` crosses zero (either way)."""
@@ -99,6 +108,84 @@ class StopWhen(AbstractEvent):
     ) -> Scalar | BoolScalar:
         del passages
         return jnp.asarray(self.function(system, q, v, t), q.dtype)
+
+    def check_start(self, system: AbstractSystem, q: Float[Array, " nq"]) -> None:
+        del system, q
+
+
+class StopAtLimit(AbstractEvent):
+    """Stop where a joint first meets one of its stops (`forces.JointStop`).
+
+    The last state is that at which the depth of the stop is zero; the trajectory's `message` names
+    the stop and its joint. A joint that meets a stop and leaves it within one step is not seen,
+    which the force of the stop prevents as far as `rtol` and `atol` resolve it.
+
+    **Arguments:** `stops`: names of the stops that count; default all.
+
+    **Raises:** `TypeError` for what are no names. The run refuses names that are none of its stops,
+    and an initial configuration in which one of them is met already; where that is traced it is not
+    checked, and the run ends where the joint leaves the stop.
+    """
+
+    needs_monitor: ClassVar[bool] = False
+    within: ClassVar[bool] = True
+    stops: tuple[str, ...] | None = eqx.field(static=True)
+
+    def __init__(self, stops: Setting[Sequence[str] | None] = None):
+        self.stops = None if stops is None else _settings.names(stops, "stops", "['buffer']")
+        if self.stops == ():
+            raise ValueError("stops must name at least one stop, got []; leave it out for all.")
+
+    def reason(self, trajectory: Trajectory) -> str:
+        system = trajectory.system
+        places = self._places(system)
+        depths = np.asarray(system.stop_depths(trajectory.q[-1]))[places]
+        row, end = np.unravel_index(np.argmax(depths), depths.shape)
+        info = system.stops[places[row]]
+        return (
+            f"joint {shown(info.joint)} met the {('lower', 'upper')[end]} bound of its stop "
+            f"{shown(info.name)}. For the motion behind it leave StopAtLimit out."
+        )
+
+    def condition(
+        self,
+        system: AbstractSystem,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        passages: Scalar,
+        t: RealScalarLike,
+    ) -> Scalar | BoolScalar:
+        del v, passages, t
+        return jnp.max(system.stop_depths(q)[np.array(self._places(system))])
+
+    def check_start(self, system: AbstractSystem, q: Float[Array, " nq"]) -> None:
+        places = self._places(system)
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q))):
+            return
+        depths = np.asarray(system.stop_depths(q))[places]
+        met = [system.stops[k] for k, own in zip(places, depths, strict=True) if np.max(own) >= 0]
+        if met:
+            named = listed([shown(info.name) for info in met])
+            raise ValueError(
+                f"StopAtLimit: stops that are met already where the run begins: {named}; begin "
+                "elsewhere, or name the others, StopAtLimit(stops=[...])."
+            )
+
+    def _places(self, system: AbstractSystem) -> list[int]:
+        """Of the stops that count.
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        names = [info.name for info in system.stops]
+        if not names:
+            raise ValueError("StopAtLimit: the system has no stop of a joint (forces.JointStop).")
+        chosen = names if self.stops is None else self.stops
+        for name in chosen:
+            if name not in names:
+                raise ValueError(
+                    f"StopAtLimit: there is no stop {shown(name)}; there are {listed(names)}."
+                )
+        return [names.index(name) for name in chosen]
 
 
 class StopAtSingular(AbstractEvent):
@@ -139,6 +226,9 @@ class StopAtSingular(AbstractEvent):
     ) -> Scalar | BoolScalar:
         del system, q, v, t
         return passages > 0.5
+
+    def check_start(self, system: AbstractSystem, q: Float[Array, " nq"]) -> None:
+        del system, q
 
 
 # --------------------------------------------------------------------------------------------------
@@ -356,7 +446,7 @@ def chosen_events(events: Any, monitor: bool) -> tuple[AbstractEvent, ...]:
     """
     **Raises:** also `ValueError` for an event that needs the monitor in a run without it.
     """
-    such_as = "StopWhen(function), StopAtSingular()"
+    such_as = "StopWhen(function), StopAtSingular(), StopAtLimit()"
     found = _settings.instances(events, AbstractEvent, "events", such_as)
     if not monitor and any(event.needs_monitor for event in found):
         raise ValueError("StopAtSingular stops what the monitor sees; leave monitor=True.")

@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _settings
-from .._checks import listed
+from .._checks import listed, shown
 from .._constraints._primitives import MOST_TEETH
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._errors import AbstractError
@@ -342,7 +342,7 @@ def explain(
         text += f" Dropped here: {', '.join(names)}."
     force, found = _state(system, formulation, q, v, t)
     if not bool(jnp.all(jnp.isfinite(force))):
-        return f"{text} The force is not finite on {_bodies(system, force)}."
+        return f"{text} The force is not finite on {_bodies(system, force)}.{_stops(system, q)}"
     if bool(trajectory.result == RESULTS.velocity_row_vanishes):
         return f"{text} There {vanishing_sentence(system, smallest_rows(system, q, v, t))}"
     open_ones = _undetermined_motion(system, q, v, t)
@@ -351,7 +351,21 @@ def explain(
     if RESULTS[found.result]:
         return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
     advice = [_hardest(system, trajectory), _unmonitored(system, trajectory)]
-    return " ".join([text, *filter(None, advice), *left])
+    return " ".join([text, *filter(None, advice), *left]) + _stops(system, q)
+
+
+def _stops(system: AbstractSystem, q: Float[Array, " nq"]) -> str:
+    """The stops of joints that are pressed, or whose angle is not known."""
+    found = []
+    for info, own in zip(system.stops, np.asarray(system.stop_depths(q)), strict=True):
+        deepest = float(np.max(own))
+        if np.isnan(deepest):
+            found.append(f"{shown(info.name)} (so deep that it could be beyond either end)")
+        elif deepest > 0:
+            found.append(f"{shown(info.name)} ({deepest:.3g} {info.quantity.unit} deep)")
+    if not found:
+        return ""
+    return f" Pressed stops of joints: {listed(found)}."
 
 
 def _unmonitored(system: AbstractSystem, trajectory: Trajectory) -> str:

@@ -44,9 +44,10 @@ from ._trajectory import first_of, saved_times, Trajectory
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from . import _run as runs
+    from . import _run as runs, _stop_contacts as contacts
 else:
     runs = late(f"{__package__}._run")
+    contacts = late(f"{__package__}._stop_contacts")
 
 
 @takes_state(decides_rank=True, start="t", end="t")
@@ -113,7 +114,7 @@ def simulate(
       `DirectAdjoint` (both modes; of `max_steps` steps, however few are made);
       `BacksolveAdjoint` (reverse mode by the continuous adjoint: as exact as `rtol`, not by `end`
       or `times`, without events).
-    - `events`: `StopWhen(function)`, `StopAtSingular()`.
+    - `events`: `StopWhen(function)`, `StopAtSingular()`, `StopAtLimit()` (a stop of a joint).
     - `progress`: a Diffrax progress meter, or a function that is called with the time (s) that the
       run has reached, a few times a second (not inside `jit`). `max_steps`: attempted at most.
     - `monitor`: watch for singular configurations (one factor and four solves a step), and for
@@ -152,6 +153,10 @@ def simulate(
     grid = saved_times(start, end, every, times, q.dtype)
     begin = first_of(grid)
     q, v = admitted_start(system, formulation, q, v, begin, consistent)
+    for event in integration.events:
+        event.check_start(system, q)
+    if system.stops:
+        contacts.refuse_coarse_steps(system, integration, q, v, begin)
     run = _in_chunks(system, integration, formulation, (q, v, grid), shown)
     if run is None:
         run = Run(*runs.run_in_one(system, integration, q, v, grid), False)

@@ -32,9 +32,10 @@ from ._passages import confirmed, Passage, Passages, passed_lines
 
 
 if TYPE_CHECKING:
-    from . import _elastic_theory as elastic_theory
+    from . import _elastic_theory as elastic_theory, _stop_contacts as contacts
 else:
     elastic_theory = late(f"{__package__}._elastic_theory")
+    contacts = late(f"{__package__}._stop_contacts")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ class Trajectory(AbstractAnswer):
         )
 
     def remarks(self) -> list[str]:
-        """Sentences on closure, singular configurations passed, and limits of controls."""
+        """Sentences on closure, singular configurations passed, limits of controls, and stops."""
         position, velocity = (
             float(np.max(np.asarray(error))) for error in (self.position_error, self.velocity_error)
         )
@@ -246,6 +247,7 @@ class Trajectory(AbstractAnswer):
             *self.passage_lines(),
             *exceeded_limits(self.system, self.times, self.multipliers),
             *self._one_sided_lines(self.times),
+            *(self._stop_lines() if self.system.stops else ()),
         ]
 
     def _one_sided_lines(self, times: Array | None) -> list[str]:
@@ -255,6 +257,13 @@ class Trajectory(AbstractAnswer):
             return []
         scale = self.system.residual_scale()
         return lines_of_multipliers(structure, scale, self.multipliers, times)
+
+    def _stop_lines(self) -> list[str]:
+        """Sentences on the stops that were met."""
+        found = contacts.stop_contacts(self).sentences()
+        # A run that ends at a stop says so itself.
+        unmet = [] if bool(self.stopped) else ["no stop of a joint was met at the saved times"]
+        return found or unmet
 
     def passage_lines(self) -> list[str]:
         """Sentences on the singular configurations that were passed."""

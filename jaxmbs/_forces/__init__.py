@@ -33,6 +33,13 @@ if _TYPE_CHECKING:
         SpringDamper as SpringDamper,
         TorsionSpring as TorsionSpring,
     )
+    from ._stops import (
+        JointStop as JointStop,
+        StopInfo as StopInfo,
+        StopLoad as StopLoad,
+        StopState as StopState,
+        within_turn as within_turn,
+    )
     from .base import (
         AbstractBodyForce as AbstractBodyForce,
         AbstractForce as AbstractForce,
@@ -76,6 +83,13 @@ else:
             "TorsionSpring",
         ),
         "_coulomb_friction": ("CoulombFriction",),
+        "_stops": (
+            "JointStop",
+            "StopInfo",
+            "StopLoad",
+            "StopState",
+            "within_turn",
+        ),
         "base": (
             "AbstractBodyForce",
             "AbstractForce",

@@ -37,6 +37,7 @@ from .._forces import (
     AbstractJointForce,
     AbstractJointFriction,
     AbstractLoad,
+    JointStop,
     Motor,
 )
 from .._geometry import (
@@ -615,8 +616,10 @@ def _force_groups(
     for members in group_by([(load, markers) for load, markers, _ in parts]):
         load, markers = stack([parts[i][:2] for i in members])
         indices = Indices(**slot_indices([parts[i][2] for i in members], slots))
-        motors = tuple(own.info for own in (acting[i] for i in members) if isinstance(own, Motor))
-        groups.append(ForceGroup(load, markers, indices, motors))
+        own = [acting[i] for i in members]
+        motors = tuple(x.info for x in own if isinstance(x, Motor))
+        stops = tuple(x.info for x in own if isinstance(x, JointStop))
+        groups.append(ForceGroup(load, markers, indices, motors, stops))
     return tuple(groups)
 
 

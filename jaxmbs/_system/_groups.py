@@ -27,7 +27,7 @@ from .._constraints import (
     Twists,
 )
 from .._custom_types import Indices, Scalar
-from .._forces import AbstractFrictionLaw, AbstractLoad, MotorInfo
+from .._forces import AbstractFrictionLaw, AbstractLoad, MotorInfo, StopInfo
 from .._linalg import gather
 
 
@@ -74,12 +74,13 @@ class ConstraintGroup(eqx.Module):
 
 class ForceGroup(eqx.Module):
     """Forces of one law on the same kinds of body. Indices: `q{k}`, `v{k}` as for constraints.
-    `motors`: what they are, if they are motors."""
+    `motors`, `stops`: what they are, if they are motors or stops of joints."""
 
     load: AbstractLoad
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
     motors: tuple[MotorInfo, ...] = eqx.field(static=True, default=())
+    stops: tuple[StopInfo, ...] = eqx.field(static=True, default=())
 
 
 class FrictionGroup(eqx.Module):

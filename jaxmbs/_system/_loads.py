@@ -20,6 +20,8 @@ from .._forces import (
     ControlledMotorLoad,
     MotorLoad,
     MotorState,
+    StopLoad,
+    StopState,
 )
 from .._linalg import gather, scatter_add
 from ._groups import (
@@ -172,6 +174,30 @@ def motor_states(
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
 
 
+def stop_states(
+    groups: Sequence[ForceGroup], q: Float[Array, " extended_q"], v: Float[Array, " extended_v"]
+) -> StopState:
+    """The state of each stop, from the ground-extended state; at least one group is of stops."""
+    own = [group for group in groups if group.stops]
+    found = [
+        map_parts(_stop_state, group.load, frames, rates)
+        for group, (frames, rates) in zip(own, rates_of(own, q, v), strict=True)
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
+
+
+def stop_depths(
+    groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]
+) -> Float[Array, "stops 2"]:
+    """How deep the bounds of each stop are pressed, likewise."""
+    own = [group for group in groups if group.stops]
+    found = [
+        map_parts(lambda load, frames: load.depths(frames), group.load, frames)
+        for group, frames in zip(own, frames_of(own, q), strict=True)
+    ]
+    return jnp.concatenate(found) if found else jnp.zeros((0, 2), q.dtype)
+
+
 def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) -> Scalar:
     """The potential energy of all loads."""
     total = jnp.zeros((), q.dtype)
@@ -216,6 +242,10 @@ def _motor_state(
     load: MotorLoad | ControlledMotorLoad, frames: Frames, rates: Frames, t: Scalar
 ) -> MotorState:
     return load.motor_state(frames, twists(frames, rates), t)
+
+
+def _stop_state(load: StopLoad, frames: Frames, rates: Frames) -> StopState:
+    return load.stop_state(frames, twists(frames, rates))
 
 
 def _friction(

@@ -16,7 +16,7 @@ from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
 from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
-from .._forces import AbstractForce, MotorInfo, MotorState
+from .._forces import AbstractForce, MotorInfo, MotorState, StopInfo, StopState
 from .._linalg import (
     BlockKKTMatrices,
     BlockMass,
@@ -61,6 +61,8 @@ from ._loads import (
     generalized_loads,
     motor_states,
     state_rates,
+    stop_depths,
+    stop_states,
     stored_energy,
 )
 from ._places import Attachments, places_of
@@ -520,6 +522,24 @@ class MultibodySystem(AbstractSystem):
             raise ValueError("the system has no motor (forces.Motor).")
         t = jnp.asarray(t, q.dtype)
         return motor_states(self.force_groups, *self._with_ground(q, v), t)
+
+    @property
+    def stops(self) -> tuple[StopInfo, ...]:
+        return tuple(info for group in self.force_groups for info in group.stops)
+
+    @jitted
+    def stop_depths(self, q: Float[Array, " nq"]) -> Float[Array, "stops 2"]:
+        v = jnp.zeros((self.structure.nv,), q.dtype)
+        return stop_depths(self.force_groups, self._with_ground(q, v)[0])
+
+    @jitted
+    def stop_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> StopState:
+        del t
+        if not self.stops:
+            raise ValueError("the system has no stop of a joint (forces.JointStop).")
+        return stop_states(self.force_groups, *self._with_ground(q, v))
 
     @jitted
     def kinetic_energy(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
-from .._forces import MotorInfo, MotorState
+from .._forces import MotorInfo, MotorState, StopInfo, StopState
 from .._limits import Tolerances
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._loads import FrictionMaps
@@ -192,6 +192,25 @@ class AbstractSystem(eqx.Module):
         """The state of each of the `motors`, its arrays (motors,).
 
         **Raises:** `ValueError` for a system without motors.
+        """
+
+    @property
+    @abc.abstractmethod
+    def stops(self) -> tuple[StopInfo, ...]:
+        """The stops of joints among the forces."""
+
+    @abc.abstractmethod
+    def stop_depths(self, q: Float[Array, " nq"]) -> Float[Array, "stops 2"]:
+        """How deep each of the `stops` is pressed, its lower and its upper bound (m or rad): minus
+        the distance where it is not pressed, -inf where there is no such bound."""
+
+    @abc.abstractmethod
+    def stop_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> StopState:
+        """The state of each of the `stops`: value and rate of the coordinate, depths, force, loss.
+
+        **Raises:** `ValueError` for a system without stops.
         """
 
     @abc.abstractmethod

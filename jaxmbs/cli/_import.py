@@ -30,6 +30,8 @@ def answer(request: Request) -> None:
         balance=request.balance,
         close=request.close,
         precision=request.precision,
+        stops=request.limits == "stops",
+        stop_stiffness=request.stop_stiffness,
     )
     text = write_model(imported.model)
     if request.out is not None:

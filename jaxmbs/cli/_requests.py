@@ -433,6 +433,13 @@ class Import(NamedTuple):
         float | None,
         Option(help="How exact positions and directions are; default by format and digits."),
     ] = None
+    limits: Annotated[str, Option(help="Ranges of joints: list (they are not kept), or stops.")] = (
+        "list"
+    )
+    stop_stiffness: Annotated[
+        float | None,
+        Option(help="Of stops of which the file gives none: N m/rad or N/m."),
+    ] = None
     json: JsonOption = False
 
     def check(self) -> None:
@@ -442,6 +449,11 @@ class Import(NamedTuple):
             raise ModelError(
                 f"--precision must be a number from 0 to {LARGEST_PRECISION:g}, got {precision:g}."
             )
+        if self.limits not in ("list", "stops"):
+            raise ModelError(f"--limits must be list or stops, got {self.limits!r}.")
+        _check_number("--stop-stiffness", self.stop_stiffness, NumberRange(above=0))
+        if self.stop_stiffness is not None and self.limits != "stops":
+            raise ModelError("--stop-stiffness is that of stops; give --limits stops as well.")
         self.controls()
 
     def controls(self) -> dict[str, float]:

@@ -18,6 +18,7 @@ from .._dynamics import (
     simulate,
     SimulationError,
     SimulationInterrupted,
+    stop_contacts,
     Trajectory,
 )
 from .._errors import AnalysisError, ModelError
@@ -246,6 +247,8 @@ def _data(run: Run) -> dict[str, Any]:
     servo = _servo_error(trajectory)
     if servo is not None:
         data["servo_error"] = {"initial": servo[0], "final": servo[1]}
+    if trajectory.system.stops:
+        data["stops"] = stop_contacts(trajectory).described().data()
     if run.certificate is not None:
         data["certificate"] = run.certificate.described().data()
     return data

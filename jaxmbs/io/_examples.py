@@ -363,6 +363,19 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
             "ratio": 1.0,
         },
     ),
+    "joint_stop": (
+        {
+            "joint": "A",
+            "coordinate": "rotation",
+            "lower": -0.5,
+            "upper": 1.2,
+            "stiffness": 2e3,
+            "exponent": 1.5,
+            "restitution": 0.6,
+            "impact_speed": 1.0,
+        },
+        {"joint": "B", "coordinate": "translation", "upper": 0.4, "stiffness": 1e5, "damping": 0.5},
+    ),
 }
 
 # Tables within that of a motor.

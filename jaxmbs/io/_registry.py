@@ -121,6 +121,7 @@ FORCES: Mapping[str, type[Any]] = _Kinds(
         "torsion_spring": lambda: forces.TorsionSpring,
         "coulomb_friction": lambda: forces.CoulombFriction,
         "motor": lambda: forces.Motor,
+        "joint_stop": lambda: forces.JointStop,
     }
 )
 # Tables within that of a motor.

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from .._checks import picked
 from .._drawing import Skeleton, skeleton
-from .._dynamics import motor_duty, MotorDuty, Trajectory
+from .._dynamics import motor_duty, MotorDuty, stop_contacts, StopContacts, Trajectory
 from .._errors import ModelError
 from .._mobility import Mobility, without_asking
 from .._programs import Compiling, program
@@ -321,8 +321,8 @@ class Contents(NamedTuple):
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
     - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
     - `dependent`, `releases`: of the first state, None where nothing was decided; `mobility`: the
-      real one, None where it cannot be another than n - rank. `duty`: of the motors along a motion,
-      None without any.
+      real one, None where it cannot be another than n - rank. `duty`: of the motors, and
+      `contacts`: of the stops of joints along a motion; None without any.
     """
 
     trajectory: Trajectory
@@ -340,6 +340,7 @@ class Contents(NamedTuple):
     releases: Releases | None
     mobility: Mobility | None
     duty: MotorDuty | None
+    contacts: StopContacts | None
 
 
 def prepare_contents(
@@ -377,6 +378,7 @@ def contents_of(
     components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (picked(x, 0) for x in states[:3])
+    moves = len(trajectory.times) > 1
     return Contents(
         trajectory=trajectory,
         reactions=reactions,
@@ -394,7 +396,8 @@ def contents_of(
         if explained and decided and not trajectory.elastic
         else None,
         mobility=without_asking(first, system, q, t) if explained else None,
-        duty=motor_duty(trajectory) if system.motors and len(trajectory.times) > 1 else None,
+        duty=motor_duty(trajectory) if system.motors and moves else None,
+        contacts=stop_contacts(trajectory) if system.stops and moves else None,
     )
 
 

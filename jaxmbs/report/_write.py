@@ -160,6 +160,7 @@ def words_of(
         "released": released,
         "remarks": remarks,
         "duty": None if contents.duty is None else contents.duty.described().tables[0],
+        "contacts": None if contents.contacts is None else contents.contacts.described(),
         "method": method_of(contents, notes),
     }
 

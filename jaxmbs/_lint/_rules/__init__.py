@@ -24,6 +24,7 @@ from ._setup import (
     InconsistentVelocity,
     Island,
     OpenJoint,
+    PressedStop,
     RestingDriver,
     UnusedBody,
 )
@@ -52,5 +53,6 @@ RULES: tuple[AbstractRule, ...] = (
     RestingDriver(),
     Island(),
     IdleMotor(),
+    PressedStop(),
     Release(),
 )

@@ -147,6 +147,37 @@ class IdleMotor(AbstractRule):
             yield self.finding(f"motor {motor.name!r} {does}: {why}", [Part("force", motor.name)])
 
 
+class PressedStop(AbstractRule):
+    """A stop of a joint that is pressed in the reference configuration."""
+
+    code: ClassVar[str] = "JM506"
+    name: ClassVar[str] = "pressed-stop"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "A joint is beyond its stop in the reference configuration, so that a motion from there "
+        "begins with the force of the stop. Bounds count from the reference configuration, in rad "
+        "or m. Correct the bound, or place the bodies elsewhere; leave it if they rest on the stop."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        system = subject.system
+        if not system.stops:
+            return
+        length = float(subject.reference.report.length)
+        depths = np.asarray(system.stop_depths(system.reference_q))
+        for stop, own in zip(system.stops, depths, strict=True):
+            end, unit = int(np.argmax(own)), stop.quantity.unit
+            size = length if stop.quantity.scale is None else stop.quantity.scale
+            if not own[end] <= float(system.tolerances.closed) * size:
+                bound = ("lower", "upper")[end]
+                yield self.finding(
+                    f"stop {stop.name!r} is pressed in the reference configuration: joint "
+                    f"{stop.joint!r} is {own[end]:.3g} {unit} beyond its {bound} bound",
+                    [Part("force", stop.name)],
+                    amount=float(own[end]),
+                )
+
+
 class RestingDriver(AbstractRule):
     """A driver whose value never changes."""
 

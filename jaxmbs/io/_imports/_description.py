@@ -90,10 +90,34 @@ class Dynamics(NamedTuple):
     limits: tuple[float, float] | None = None
 
 
+class Omission(NamedTuple):
+    """An item of the file that the model does not have: its kind, its name, and the reason, or its
+    replacement."""
+
+    kind: str
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}: {self.why}"
+
+
+class CoordinateRange(NamedTuple):
+    """The range of one coordinate of a joint (rad or m), from the reference configuration; None
+    where an end has no bound. `stiffness` (N m/rad or N/m): of its stops, where the file gives one;
+    `told`: the omissions of a model that does not keep it."""
+
+    word: str
+    lower: float | None
+    upper: float | None
+    stiffness: float | None = None
+    told: tuple[Omission, ...] = ()
+
+
 class Joint(NamedTuple):
     """A joint between `parent` and `child`, by the words of model files. `points`: one on each;
     `axes`: none, one, or one on each. `welds`: it makes one body of two. `dynamics`: of
-    springs, dampers and motors in it."""
+    springs, dampers and motors in it; `ranges` of its coordinates."""
 
     name: str
     kind: str
@@ -104,6 +128,7 @@ class Joint(NamedTuple):
     pitch: float = 0.0
     welds: bool = False
     dynamics: tuple[Dynamics, ...] = ()
+    ranges: tuple[CoordinateRange, ...] = ()
     # As the child has them, where a file says so; and by which angle (rad) the orientation that a
     # fixed joint asks for is another than that of the links.
     child_axes: tuple[Vector, ...] = ()
@@ -141,18 +166,6 @@ class Wrench(NamedTuple):
     force: Vector
     torque: Vector
     turns: bool
-
-
-class Omission(NamedTuple):
-    """An item of the file that the model does not have: its kind, its name, and the reason, or its
-    replacement."""
-
-    kind: str
-    name: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name!r}: {self.why}"
 
 
 class Description(NamedTuple):

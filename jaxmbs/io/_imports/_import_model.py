@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import equinox as eqx
@@ -362,6 +362,8 @@ def import_model(
     outside: Setting[bool] = False,
     balance: Setting[bool] = False,
     precision: Setting[float | None] = None,
+    stops: Setting[bool] = False,
+    stop_stiffness: Setting[float | None] = None,
 ) -> Imported:
     """The mechanism in a file of another program, in absolute coordinates: MJCF (`.xml`, `.mjcf`),
     URDF (`.urdf`), SDF (`.sdf`, `.world`) and USD physics (`.usd`, `.usda`, `.usdc`).
@@ -399,6 +401,10 @@ def import_model(
       characteristic length and angles in rad, 0 for exact ones; default by the format (USD is of
       single precision) or by the digits of its numbers. Joints are closed within that of the file,
       `.moved` gives the largest displacement, and ranks and verdicts use the precision.
+    - `stops`: make stops (`forces.JointStop`, linear and without damping) of the ranges of hinges
+      and slides; default: ranges are not kept, and listed. `stop_stiffness` (N m/rad, N/m): of the
+      stops of which the file gives none, as MJCF and URDF never do (`solref` is no stiffness);
+      SDF and USD (PhysX) may.
 
     **Returns:** `Imported`: `.model`, `.system()`, `.omissions`, `.masses`.
 
@@ -421,6 +427,8 @@ def import_model(
         tuple(_settings.names(keep, "keep", "['left*']")),
         tuple(_settings.names(drop, "drop", "['head*']")),
         _settings.flag(balance, "balance"),
+        stops=_settings.flag(stops, "stops"),
+        stop_stiffness=_stiffness(stop_stiffness, stops),
     )
     loops = tuple(_settings.names(close, "close", "['tip=crank:spherical']"))
     stated = None
@@ -429,6 +437,18 @@ def import_model(
         bounds = NumberRange(least=0.0, most=LARGEST_PRECISION, advice=advice)
         stated = float(_settings.between(precision, "precision", bounds))
     return _imported(path, state, loops, selection, stated)[0]
+
+
+def _stiffness(given: Any, stops: bool) -> float | None:
+    """
+    **Raises:** `ValueError` for one that is not above zero, and for one without stops.
+    """
+    if given is None:
+        return None
+    found = float(_settings.between(given, "stop_stiffness", NumberRange(above=0)))
+    if not stops:
+        raise ValueError("stop_stiffness is that of stops, and none are made; give stops=True.")
+    return found
 
 
 def import_possible(path: Path) -> tuple[Imported, Mapping[str, str]]:

@@ -17,6 +17,7 @@ from ..._checks import listed, PATH, shortened, shown
 from ..._errors import ModelError, optional
 from ._description import (
     CoordinateCoupling,
+    CoordinateRange,
     Description,
     Dynamics,
     GROUND,
@@ -292,6 +293,7 @@ class _Tree:
         self._motions = {0: still}
         self._no_springs = has_flag(mujoco, model, "SPRING")
         self._no_dampers = has_flag(mujoco, model, "DAMPER")
+        self._no_limits = any(has_flag(mujoco, model, x) for x in ("LIMIT", "CONSTRAINT"))
         self.links: list[Link] = []
         self.joints: list[Joint] = []
         self.drives: dict[int, Drive] = {}
@@ -365,8 +367,12 @@ class _Tree:
             reference = float(data.qpos[int(model.jnt_qposadr[joint])])
             coordinate = JointCoordinate(word, parent, child, point, axis)
             self.drives[joint] = Drive(name, coordinate, reference)
-            own = self._dynamics(joint, word, reference)
-            yield Joint(name, known, parent, child, points, (axis,), dynamics=(own,))
+            own, ranges = self._dynamics(joint, word, reference), ()
+            if model.jnt_limited[joint] and not self._no_limits:
+                low, high = (float(x) - reference for x in model.jnt_range[joint])
+                ranges = (CoordinateRange(word, low, high, told=(_range_told(model, joint),)),)
+            ends = (parent, child)
+            yield Joint(name, known, *ends, points, (axis,), dynamics=(own,), ranges=ranges)
 
     def _dynamics(self, joint: int, word: str, reference: float) -> Dynamics:
         model, dof = self._model, int(self._model.jnt_dofadr[joint])
@@ -1035,8 +1041,7 @@ def _of_joints(mujoco: Any, model: Any, limited: frozenset[int]) -> Iterator[Omi
         first = int(model.jnt_dofadr[joint])
         dofs = slice(first, first + count)
         if model.jnt_limited[joint]:
-            low, high = model.jnt_range[joint]
-            yield Omission("limit", name, f"its range {low:g} to {high:g} is not kept")
+            yield _range_told(model, joint)
         if np.any(model.dof_frictionloss[dofs]):
             loss = float(np.max(model.dof_frictionloss[dofs]))
             yield Omission("friction", name, f"dry friction of {loss:g} is not carried")
@@ -1050,6 +1055,12 @@ def _of_joints(mujoco: Any, model: Any, limited: frozenset[int]) -> Iterator[Omi
         if kind == free and any(np.any(x) for x in acting):
             why = "armature, damping and stiffness of a free joint are not carried"
             yield Omission("free joint", name, why)
+
+
+def _range_told(model: Any, joint: int) -> Omission:
+    """The omission of a joint's range."""
+    low, high = model.jnt_range[joint]
+    return Omission("limit", joint_name(model, joint), f"its range {low:g} to {high:g} is not kept")
 
 
 def _nonlinear(model: Any, joint: int, dofs: slice) -> bool:

@@ -18,6 +18,7 @@ from ..._checks import listed, PATH, shown
 from ..._errors import ModelError
 from ._description import (
     CoordinateCoupling,
+    CoordinateRange,
     Description,
     Dynamics,
     GROUND,
@@ -576,13 +577,50 @@ def _dynamics(given: _Given, tag: str, word: str) -> Dynamics:
     )
 
 
+# The format's own number for no bound (rad or m).
+_UNBOUNDED = 1e16
+
+
+def _ranges(given: _Given, tag: str, word: str) -> tuple[CoordinateRange, ...]:
+    """The range about or along an axis; its stiffness, where the file writes one."""
+    limit = given.element.find(f"{tag}/limit")
+    if limit is None:
+        return ()
+    low, high = (_bound(limit, end) for end in ("lower", "upper"))
+    if low is None and high is None:
+        return ()
+    stiffness = _bound(limit, "stiffness")
+    stiff = stiffness if stiffness is not None and stiffness > 0 else None
+    return (CoordinateRange(word, low, high, stiff, (_range_told(given, tag),)),)
+
+
+def _bound(limit: Element, tag: str) -> float | None:
+    """A number of a range; None for no bound, as infinities and what is no number."""
+    try:
+        found = float((limit.findtext(tag) or "").strip())
+    except ValueError:
+        return None
+    return found if abs(found) < _UNBOUNDED else None
+
+
+def _range_told(given: _Given, tag: str) -> Omission:
+    """The omission of a range."""
+    ends = [given.element.findtext(f"{tag}/limit/{end}") or "" for end in ("lower", "upper")]
+    low, high = (end.strip() for end in ends)
+    return Omission(
+        "limit", given.name, f"its range {low or '-inf'} to {high or 'inf'} is not kept"
+    )
+
+
 def _of_one_axis(kind: str, word: str) -> Callable[[_Given], JointParts]:
     def made(given: _Given) -> JointParts:
         axis, own = _axis(given, "axis"), _dynamics(given, "axis", word)
         ends = given.parent, given.child
-        return JointParts(
-            joints=(Joint(given.name, kind, *ends, given.points, (axis,), dynamics=(own,)),)
+        ranges = _ranges(given, "axis", word)
+        joint = Joint(
+            given.name, kind, *ends, given.points, (axis,), dynamics=(own,), ranges=ranges
         )
+        return JointParts(joints=(joint,))
 
     return made
 
@@ -616,7 +654,10 @@ def _two_hinges(given: _Given) -> JointParts:
         own = _dynamics(given, tag, "rotation")
         name = f"{given.name} {tag}"
         ends = chain[k], chain[k + 1]
-        joint = Joint(name, "revolute", *ends, given.points, (axes[k],), dynamics=(own,))
+        ranges = _ranges(given, tag, "rotation")
+        joint = Joint(
+            name, "revolute", *ends, given.points, (axes[k],), dynamics=(own,), ranges=ranges
+        )
         joints.append(joint)
     off = np.pi / 2 - _between(*axes)
     omissions = ()
@@ -674,11 +715,8 @@ _KINDS: Mapping[str, Callable[[_Given], JointParts]] = MappingProxyType(
 
 def _omissions(given: _Given) -> Iterator[Omission]:
     for tag in ("axis", "axis2"):
-        limit = given.element.find(f"{tag}/limit")
-        if limit is not None:
-            ends = [(limit.findtext(end) or "").strip() for end in ("lower", "upper")]
-            why = f"its range {ends[0] or '-inf'} to {ends[1] or 'inf'} is not kept"
-            yield Omission("limit", given.name, why)
+        if given.element.find(f"{tag}/limit") is not None:
+            yield _range_told(given, tag)
         if given.element.find(f"{tag}/initial_position") is not None:
             why = "the model starts from the poses of the links"
             yield Omission("initial_position", given.name, why)

@@ -10,10 +10,11 @@ from ..._bodies import AbstractBody, AbstractElement
 from ..._checks import listed, shown
 from ..._constraints import AbstractJoint, Driver
 from ..._errors import ModelError
-from ..._forces import AbstractForce
+from ..._forces import AbstractForce, within_turn
 from ..._system import Model
 from ._description import (
     CoordinateCoupling,
+    CoordinateRange,
     Description,
     Dynamics,
     GROUND,
@@ -50,13 +51,16 @@ _NAMES = "names there hold no comma, full stop or quote, and are all different"
 class Selection(NamedTuple):
     """Selection of the links that are made bodies, and of those that are made part of the ground;
     `balance`: replace moments of inertia that no body can have; `mend`: replace them, so that all
-    can be checked."""
+    can be checked. `stops`: make stops of the ranges of joints, of this stiffness where the file
+    tells none (N m/rad, N/m; None: refuse these)."""
 
     ground: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     balance: bool = False
     mend: bool = False
+    stops: bool = False
+    stop_stiffness: float | None = None
 
 
 class Translated(NamedTuple):
@@ -115,7 +119,7 @@ def translated(description: Description, selection: Selection) -> Translated:
     called = [link.name for link in one.links]
     names = {GROUND: GROUND} | dict(zip(called, new.all(called, "body"), strict=True))
     bodies = {link: names[body] for link, body in one.body_of.items()}
-    maker = _Maker(bodies)
+    maker = _Maker(bodies, selection)
     slips = told_of(kept.links, one.links, one.body_of)
     impossible = {names[body]: why for body, why in slips.of_bodies.items()}
     impossible |= {bodies[name]: unknown[name] for name in moving}
@@ -140,6 +144,7 @@ def translated(description: Description, selection: Selection) -> Translated:
         for link, body in one.body_of.items()
         if link != body
     ]
+    omissions = tuple(own for own in omissions if own not in maker.kept)
     omissions = (*omissions, *slips.omissions, *counted, *maker.omissions, *welded, *renamed)
     masses = masses_of(kept.links, one.links, one.body_of)
     return Translated(model, bodies, omissions, masses, impossible)
@@ -261,11 +266,13 @@ def _renamed(kind: str, old: str, new: str) -> Omission:
 
 
 class _Maker:
-    """Makes the parts of a model and collects what it leaves out. `bodies`: by link."""
+    """Makes the parts of a model and collects what it leaves out. `bodies`: by link; `kept`: the
+    omissions of a file that are none, as its ranges are made stops."""
 
-    def __init__(self, bodies: Mapping[str, str]):
-        self._bodies = bodies
+    def __init__(self, bodies: Mapping[str, str], selection: Selection):
+        self._bodies, self._selection = bodies, selection
         self.omissions: list[Omission] = []
+        self.kept: list[Omission] = []
         self._joint_names, self._force_names, self._element_names = Names(), Names(), Names()
 
     def parts(self, description: Description) -> _Parts:
@@ -302,6 +309,7 @@ class _Maker:
             ],
             forces=[
                 *(force for joint, name in held for force in self._forces(joint, name)),
+                *(stop for joint, name in held for stop in self._stops(joint, name)),
                 *self._wrenches(description.wrenches),
             ],
             elements=[element for joint, name in held for element in self._elements(joint, name)],
@@ -355,6 +363,37 @@ class _Maker:
             else:
                 yield _limited(called, name, own, own.limits)
 
+    def _stops(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
+        """The stops at the ends of a joint's ranges.
+
+        **Raises:** `ModelError` for one without a stiffness.
+        """
+        for own in joint.ranges if self._selection.stops else ():
+            unlike = _unlike(own)
+            if unlike:
+                self.kept.extend(own.told)
+                self.omissions.append(Omission("limit", name, unlike))
+                continue
+            stiffness = own.stiffness or self._selection.stop_stiffness
+            if stiffness is None:
+                raise ModelError(
+                    f"joint {shown(name)} has a range, and the file gives no stiffness of its "
+                    "stops; give one (--stop-stiffness, stop_stiffness; N m/rad or N/m), or leave "
+                    "out --limits stops."
+                )
+            self.kept.extend(own.told)
+            called = self._force_names.new(f"{name} stop", "stop")
+            yield forces.JointStop(
+                called, name, own.word, lower=own.lower, upper=own.upper, stiffness=stiffness
+            )
+            beyond = max(
+                0.0 if own.lower is None else own.lower, 0.0 if own.upper is None else -own.upper
+            )
+            if beyond > 0:
+                unit = "rad" if own.word == "rotation" else "m"
+                why = f"is pressed in the reference configuration, {beyond:.6g} {unit} deep"
+                self.omissions.append(Omission("stop", called, why))
+
     def _elements(self, joint: Joint, name: str) -> Iterator[AbstractElement]:
         for own in joint.dynamics:
             if own.armature:
@@ -395,6 +434,16 @@ def _limited(name: str, joint: str, own: Dynamics, limits: tuple[float, float]) 
         command=motions.Linear(rate=0.0, offset=effort),
         limits=(low, high) if low < high else None,
     )
+
+
+def _unlike(own: CoordinateRange) -> str:
+    """Why a range cannot be that of stops; empty where it can."""
+    low, high = own.lower or 0.0, own.upper or 0.0
+    if None not in (own.lower, own.upper) and not low < high:
+        return f"its range from {low:g} to {high:g} holds no two values, and is not kept"
+    if own.word == "rotation" and not within_turn(low, high):
+        return f"its range from {low:g} to {high:g} rad is a turn or nearly so, and is not kept"
+    return ""
 
 
 def _from_zero(own: Dynamics) -> Dynamics:

@@ -16,6 +16,7 @@ from ..._checks import listed, PATH, shortened, shown
 from ..._errors import ModelError, optional
 from ._description import (
     CoordinateCoupling,
+    CoordinateRange,
     Description,
     Dynamics,
     GROUND,
@@ -593,7 +594,12 @@ def limits_of_motions(read: Any, prim: Any, name: str) -> Iterator[Omission]:
         limit = read.usd.UsdPhysics.LimitAPI.Get(prim, word)
         low, high = limit.GetLowAttr().Get(), limit.GetHighAttr().Get()
         if low < high and np.any(np.isfinite([low, high])):
-            yield Omission("limit", name, f"its range of {word}, {low:g} to {high:g}, is not kept")
+            yield _motion_told(name, word, low, high)
+
+
+def _motion_told(name: str, word: str, low: float, high: float) -> Omission:
+    """The omission of a range of a generic joint."""
+    return Omission("limit", name, f"its range of {word}, {low:g} to {high:g}, is not kept")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -664,7 +670,8 @@ def joints_of(
         drives = list(_drives(read, own, pieces, omissions))
         for piece in pieces:
             acting = tuple(drive for at, drive in drives if at is piece.motion)
-            joints.append(piece.joint._replace(dynamics=acting))
+            ranges = _ranges(read, own, piece)
+            joints.append(piece.joint._replace(dynamics=acting, ranges=ranges))
         omissions.extend(_limits(read, own.prim, own.name))
         if len(pieces) == 1 and (motion := pieces[0].motion) is not None:
             unit = np.radians(1.0) if motion.word == "rotation" else read.length
@@ -961,12 +968,46 @@ def _coordinate(sides: tuple[_Side, _Side], motion: _Motion) -> float:
     return float(np.arctan2(relative[j, i] - relative[i, j], relative[i, i] + relative[j, j]))
 
 
+def _ranges(read: Any, own: _Given, piece: _Piece) -> tuple[CoordinateRange, ...]:
+    """The range of a piece's motion; angles of USD are in degrees."""
+    motion, prim, physics = piece.motion, own.prim, read.usd.UsdPhysics
+    if motion is None:
+        return ()
+    if prim.IsA(physics.RevoluteJoint) or prim.IsA(physics.PrismaticJoint):
+        words = ("lowerLimit", "upperLimit")
+        ends = [prim.GetAttribute(f"physics:{word}").Get() for word in words]
+        told = tuple(
+            _limit_told(own.name, word, end)
+            for word, end in zip(words, ends, strict=True)
+            if _is_finite(end)
+        )
+    elif prim.HasAPI(physics.LimitAPI, motion.drive):
+        limit = physics.LimitAPI.Get(prim, motion.drive)
+        ends = [limit.GetLowAttr().Get(), limit.GetHighAttr().Get()]
+        told = (_motion_told(own.name, motion.drive, *ends),)
+    else:
+        return ()
+    unit = float(np.radians(1.0)) if motion.word == "rotation" else read.length
+    low, high = (float(x) * unit - piece.here if _is_finite(x) else None for x in ends)
+    if low is None and high is None:
+        return ()
+    # Of PhysX, where it is a spring and not a limit that is kept exactly.
+    stiffness = _number(prim, f"physxLimit:{motion.drive}:stiffness")
+    stiffness *= read.mass * read.length ** (2 if motion.word == "rotation" else 1) / unit
+    return (CoordinateRange(motion.word, low, high, stiffness if stiffness > 0 else None, told),)
+
+
+def _limit_told(name: str, attribute: str, value: Any) -> Omission:
+    """The omission of an end of a range."""
+    said = ", ".join(f"{x:g}" for x in np.ravel(value))
+    return Omission("limit", name, f"its {attribute} {said} is not kept")
+
+
 def _limits(read: Any, prim: Any, name: str) -> Iterator[Omission]:
     for attribute in ("lowerLimit", "upperLimit"):
         given = prim.GetAttribute(f"physics:{attribute}")
         if given and _is_finite(value := given.Get()):
-            said = ", ".join(f"{x:g}" for x in np.ravel(value))
-            yield Omission("limit", name, f"its {attribute} {said} is not kept")
+            yield _limit_told(name, attribute, value)
     yield from limits_of_motions(read, prim, name)
     broken = read.usd.UsdPhysics.Joint(prim).GetBreakForceAttr().Get()
     for motion in _SIX:
