@@ -18,9 +18,11 @@ from ._constraints._planar import (
     Revolute as Revolute,
     Translational as Translational,
 )
+from ._constraints._ropes import Belt as Belt, Rope as Rope
 
 
 __all__ = [
+    "Belt",
     "Body",
     "Cam",
     "Distance",
@@ -35,6 +37,7 @@ __all__ = [
     "PointOnLine",
     "RackAndPinion",
     "Revolute",
+    "Rope",
     "Translational",
     "Velocity",
 ]

@@ -16,6 +16,7 @@ from ._constraints import (
     PointOnCurve as PointOnCurve,
     Velocity as Velocity,
 )
+from ._constraints._ropes import Rope as Rope
 from ._constraints._spatial import (
     Coupling as Coupling,
     Cylindrical as Cylindrical,
@@ -71,6 +72,7 @@ __all__ = [
     "ReflectedMass",
     "Revolute",
     "RollingDisk",
+    "Rope",
     "Screw",
     "SlenderBody",
     "Spherical",

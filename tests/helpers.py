@@ -500,12 +500,31 @@ def _cam(draw: Draw) -> dict[str, Any]:
     return own | followers[int(draw.rng.integers(3))]
 
 
+def _way(draw: Draw) -> np.ndarray:
+    """Three points so far apart that they stay so where bodies turn by 0.3 rad."""
+    along = 6.0 * np.arange(-1, 2)[:, None] * np.eye(draw.dimension)[0]
+    return np.stack([draw.point() for _ in range(3)]) + draw.size * along
+
+
+def _rope(draw: Draw) -> dict[str, Any]:
+    if draw.dimension == 3:
+        return {"points": _way(draw)}
+    sense = draw.rng.choice([-1.0, 1.0])
+    return {"points": _way(draw), "radii": [0, draw.length(0.1, 0.3), 0], "senses": [0, sense, 0]}
+
+
+def _belt(draw: Draw) -> dict[str, Any]:
+    radii = [draw.length(0.1, 0.3), draw.length(0.1, 0.3)]
+    return {"points": _way(draw)[:2], "radii": radii, "senses": draw.rng.choice([-1.0, 1.0], 2)}
+
+
 # Residuals with a pole or a jump at half a turn of one body against the other.
 HALF = 1.2
 
 _CARRIED = (*_PAIRS, _on("a", "b", carrier="c"), _on("ground", "b", carrier="c"))
 _ALONE = (_on("a"), _on("b"))
 _MOVING = (_on("a", "b"), _on("b", "a"))
+_WAYS = (_on("a", "b", "a"), _on("ground", "b", "a"), _on("a", "ground", "b"))
 
 JOINTS: tuple[JointCase, ...] = (
     JointCase("revolute", 2, ".x .y", _at),
@@ -519,6 +538,16 @@ JOINTS: tuple[JointCase, ...] = (
         "",
         _gear,
         _CARRIED,
+    ),
+    JointCase("rope", 2, "", _rope, _WAYS, turn=0.3, oracle=False),
+    JointCase(
+        "belt",
+        2,
+        ".1 .2",
+        _belt,
+        (*_PAIRS, _on("a", "b", carrier="c"), _on("ground", "b", carrier="c")),
+        turn=0.3,
+        oracle=False,
     ),
     JointCase("gear_pair", 2, "", _pair, _CARRIED),
     JointCase("rack_and_pinion", 2, "", _rack, _CARRIED),
@@ -542,6 +571,7 @@ JOINTS: tuple[JointCase, ...] = (
     JointCase("parallel_axes", 3, ".a1 .a2", _axes),
     JointCase("perpendicular_axes", 3, "", _axes),
     JointCase("distance", 3, "", _at),
+    JointCase("rope", 3, "", _rope, _WAYS, turn=0.3, oracle=False),
     JointCase(
         "coupling",
         3,

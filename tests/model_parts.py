@@ -114,7 +114,7 @@ PARTS["slender 3"] = Part(
 
 # Keys of joints that may be left out.
 _OPTIONAL = (
-    *("length", "carrier", "closed", "pressure_angle", "helix_angle", "flank"),
+    *("length", "carrier", "closed", "senses", "pressure_angle", "helix_angle", "flank"),
     *("profile", "radii", "centre", "radius", "pitch_curve", "face"),
 )
 
@@ -157,6 +157,19 @@ _joint(
 )
 _joint(2, "distance", points=PAIR[2], length=1.25)
 _joint(2, "gear", bodies=["rod", "ground"], ratio=-2.0, carrier="bar")
+_ROPE: dict[str, Any] = {
+    "bodies": ["bar", "ground", "rod"],
+    "points": [[0.5, 0.1], [0.8, 2.0], [1.5, 0.2]],
+    "radii": [0.0, 0.2, 0.0],
+    "senses": [0.0, -1.0, 0.0],
+}
+PARTS["rope 2"] = Part(
+    2,
+    "joint",
+    {"name": "J", "type": "rope", **_ROPE, "length": 5.0},
+    ("type", "bodies", "points"),
+)
+_joint(2, "belt", ".1 .2", points=PAIR[2], radii=[0.2, 0.3], senses=[1.0, -1.0], carrier="ground")
 _TEETH = {"carrier": "ground", "pressure_angle": 0.25, "flank": -1}
 _joint(2, "gear_pair", points=PAIR[2], teeth=[40, 20], **_TEETH)
 _joint(2, "rack_and_pinion", points=PAIR[2], **_TEETH)
@@ -209,6 +222,8 @@ _joint(3, "point_on_plane", at=_AT[3], axis=_AXIS[3])
 _joint(3, "parallel_axes", ".a1 .a2", axes=[[1.0, 2.0, 2.0], [2.0, 4.0, 4.0]])
 _joint(3, "perpendicular_axes", axes=[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
 _joint(3, "distance", points=PAIR[3], length=1.25)
+_EYELETS = [[0.5, 0.1, 0.0], [0.8, 2.0, 0.1], [1.5, 0.2, 0.3]]
+_joint(3, "rope", bodies=_ROPE["bodies"], points=_EYELETS, length=5.0)
 _joint(3, "rolling_disk", ".x .y .z", bodies=["bar"], axis=[0.0, 1.0, 0.5], radius=0.5)
 _joint(3, "pfaffian", coefficients=_ROW[3])
 _joint(3, "pfaffian", ".1 .2", coefficients=[_ROW[3], _ROW[3][::-1]], label="pfaffian 3, two rows")
@@ -262,6 +277,8 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _law: dict[str, Any] = {"stiffness": 100.0, "damping": 1.0}
     _wrench = {"body": "bar", "at": _AT[_d], "force": _AXIS[_d], "torque": _torque}
     _force(_d, "spring_damper", "bodies", "points", "stiffness", **_ends, **_law, length=0.3)
+    _rope = _ROPE if _d == 2 else {"bodies": _ROPE["bodies"], "points": _EYELETS}
+    _force(_d, "elastic_rope", "bodies", "points", "stiffness", **_rope, **_law, length=3.5)
     _force(_d, "applied", "body", **_wrench)
     _force(_d, "applied", "body", **_wrench, follows="body", label=f"applied {_d}, following")
     _force(_d, "torsion_spring", "joint", joint="hinge", **_law, rest=0.1, torque=0.033)

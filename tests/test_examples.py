@@ -56,6 +56,7 @@ DEAR = {
     "39_many_starts",
     "40_stop",
     "42_motor",
+    "43_tackle",
     "44_cam",
 }
 # What is written there, and what it is for fewer cases.

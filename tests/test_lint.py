@@ -467,9 +467,9 @@ class TestRules:
 def _zero(kind: type[AbstractForce]) -> AbstractForce:
     """A force of this kind that does nothing."""
     required: dict[str, Any] = {"name": "it", "bodies": ["block"], "joint": "rail"}
-    if kind in (forces.SpringDamper, forces.Bushing, forces.BallSpring):
+    if kind in (forces.SpringDamper, forces.Bushing, forces.BallSpring, forces.ElasticRope):
         required["bodies"] = ["ground", "block"]
-    if kind is forces.SpringDamper:
+    if kind in (forces.SpringDamper, forces.ElasticRope):
         required |= {"points": [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)], "length": 1.0}
     if kind is forces.Bushing:
         required["at"] = (0.0, 0.0, 0.0)

@@ -226,9 +226,12 @@ def test_angular_velocity_is_given_in_world_axes():
 def _whole(value: Any, number: type) -> Any:
     """Ten times the numbers here and inside, made whole, as integers or with a point."""
     if isinstance(value, Mapping):
-        return {
+        found = {
             k: v if k in ("schema", "dimension") else _whole(v, number) for k, v in value.items()
         }
+        if "senses" in value:
+            found["senses"] = [number(sense) for sense in value["senses"]]
+        return found
     if isinstance(value, list):
         return [_whole(v, number) for v in value]
     return value if isinstance(value, str) else number(np.ceil(10 * value))

@@ -27,6 +27,7 @@ from jaxmbs._constraints import (
     _curves,
     _gears,
     _primitives,
+    _ropes,
     _spatial_gears,
     AbstractJoint,
     AbstractMotion,
@@ -101,7 +102,7 @@ class TestLists:
         tables = [case.table(0) for case in JOINTS] + [driven_table(2, 0), driven_table(3, 0)]
         groups = [g for table in tables for g in model_of(table).system().constraint_groups]
         used = {type(p) for group in groups for p in group.primitives}
-        modules = (_curves, _gears, _primitives, _spatial_gears)
+        modules = (_curves, _gears, _primitives, _ropes, _spatial_gears)
         assert used == {x for own in modules for x in members(own, AbstractPrimitive)}
 
     @dimensions

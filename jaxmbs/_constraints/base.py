@@ -104,6 +104,11 @@ class AbstractPrimitive(eqx.Module):
         """The largest residual of each row that is not taken for another one."""
         return jnp.full((len(self.rows),), jnp.inf)
 
+    def wound(self, frames: Frames) -> Float[Array, " rows"]:
+        """For each row the least angle (rad) by which a rope is wound around a pulley, negative
+        where it would have left it; infinite for rows without pulleys."""
+        return jnp.full((len(self.rows),), jnp.inf, frames[0].dtype)
+
 
 class AbstractGeometricPrimitive(AbstractPrimitive):
     """Supplies `position` alone."""

@@ -1,4 +1,5 @@
-"""Does a motion, or a state, stay within the theory of its elastic bodies?
+"""Does a motion, or a state, stay within the theory of its elastic bodies? (And do ropes stay on
+their pulleys?)
 
 They deform little beside their size. Where displacements of second order are not known, forces
 along a body do not act on its bending; what they would do is measured against the stiffness that
@@ -24,6 +25,7 @@ from .._limits import EXACT
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
 from .._system import AbstractSystem
+from ._ropes_left import ropes_left
 from ._trajectory import Trajectory
 
 
@@ -116,13 +118,16 @@ def limits_left_by_state(
 
 
 def _sentences(states: _States) -> list[str]:
+    system = states.system
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(states))
-    if traced or not len(states.times) or not states.system.elasticities():
+    if traced or not len(states.times):
+        return []
+    if not (system.elasticities() or system.structure.one_sided_rows):
         return []
     if not all(bool(jnp.all(jnp.isfinite(x))) for x in (states.q, states.v)):
         return []
-    found = [_sentence(body) for body in _bodies(states)]
-    return [sentence for sentence in found if sentence]
+    found = [_sentence(body) for body in _bodies(states)] if system.elasticities() else []
+    return [*filter(None, found), *ropes_left(system, states.times, states.q)]
 
 
 def _bodies(states: _States) -> list[_Body]:

@@ -26,6 +26,7 @@ if _TYPE_CHECKING:
         MotorLoad as MotorLoad,
         MotorState as MotorState,
     )
+    from ._ropes import ElasticRope as ElasticRope
     from ._springs import (
         AxialSpring as AxialSpring,
         BallSpring as BallSpring,
@@ -75,6 +76,7 @@ else:
             "MotorLoad",
             "MotorState",
         ),
+        "_ropes": ("ElasticRope",),
         "_springs": (
             "AxialSpring",
             "BallSpring",

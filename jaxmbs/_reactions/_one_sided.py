@@ -88,12 +88,13 @@ def one_sided_lines(
         if own.values.size > 1 and times is not None:
             number += f" (at {times[least]:g} s)"
             where += f", from {times[states[0]]:g} to {times[states[-1]]:g} s"
+        start = f"{own.kind} {own.name}: {own.force} {number}"
         if unique is not None and not unique[states, own.constraint].all():
-            number += " (NOT UNIQUE)"
-        lines.append(
-            f"{own.kind} {own.name}: {own.force} {number}, so that {own.lost}{where}; the "
-            "equations hold it both ways"
-        )
+            lines.append(
+                f"{start}, which is NOT UNIQUE: whether {own.lost}{where} is not determined"
+            )
+        else:
+            lines.append(f"{start}, so that {own.lost}{where}; the equations hold it both ways")
     return lines
 
 

@@ -214,6 +214,13 @@ def servo_error(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Floa
     return jnp.concatenate([jnp.zeros((others,), motion.frames[0].dtype), *errors])
 
 
+def wound(primitives: Primitives, motion: MarkerMotion, t: Scalar) -> Float[Array, " rows"]:
+    """The least angle of the arcs of each row; of joints of several kinds of rows, which have none,
+    the order is of no concern."""
+    del t
+    return jnp.concatenate([p.wound(motion.frames) for p in primitives])
+
+
 def servo_limits_of(groups: Sequence[ConstraintGroup]) -> Float[Array, " rows"]:
     """The largest size of each row's multiplier that a servo can give, group after group."""
     parts = [jnp.zeros((0,))]

@@ -389,6 +389,10 @@ class MultibodySystem(AbstractSystem):
     ) -> Float[Array, " rows"]:
         return self._rows(_groups.servo_error, q, v, t)
 
+    @jitted
+    def wound(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, " rows"]:
+        return self._rows(_groups.wound, q, jnp.zeros((self.structure.nv,), q.dtype), t)
+
     def servo_limits(self) -> Float[Array, " rows"]:
         return gather(_groups.servo_limits_of(self.constraint_groups), self.indices["row_order"])
 

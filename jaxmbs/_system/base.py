@@ -131,6 +131,11 @@ class AbstractSystem(eqx.Module):
         per second; zero in all other rows."""
 
     @abc.abstractmethod
+    def wound(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, " rows"]:
+        """The least angle (rad) by which the rope or belt of each row is wound around a pulley,
+        negative where it would have left it; infinite in all other rows."""
+
+    @abc.abstractmethod
     def servo_limits(self) -> Float[Array, " rows"]:
         """The largest magnitude of each row's multiplier that a servo can provide; infinite where
         no limit is given."""

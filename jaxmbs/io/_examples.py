@@ -166,6 +166,25 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
         ),
         "distance": ({**_BETWEEN, "points": [[0.5, 0.2], [1.5, 0.2]], "length": 1.0},),
         "gear": ({**_BETWEEN, "ratio": -2.0, "carrier": "ground"},),
+        "rope": (
+            {
+                "bodies": ["ground", "bar", "rod"],
+                "points": [[0.5, 2.0], [0.5, 0.2], [1.5, 1.0]],
+                "radii": [0.0, 0.1, 0.0],
+                "senses": [0.0, 1.0, 0.0],
+                "length": 4.0,
+            },
+        ),
+        "belt": (
+            {
+                **_BETWEEN,
+                "points": [[0.5, 0.0], [1.5, 0.0]],
+                "radii": [0.1, 0.2],
+                "senses": [1.0, -1.0],
+                "length": 2.6,
+                "carrier": "ground",
+            },
+        ),
         "gear_pair": (
             {
                 **_BETWEEN,
@@ -240,6 +259,15 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
         "parallel_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [1, 0, 0]]},),
         "perpendicular_axes": ({**_BETWEEN, "axes": [[1, 0, 0], [0, 0, 1]]},),
         "distance": ({**_BETWEEN, "points": [[0.5, 0, 0.2], [1.5, 0, 0.2]], "length": 1.0},),
+        "rope": (
+            {
+                "bodies": ["ground", "bar", "rod"],
+                "points": [[0.5, 0, 2.0], [0.5, 0, 0.2], [1.5, 0, 1.0]],
+                "radii": [0.0, 0.0, 0.0],
+                "senses": [0.0, 0.0, 0.0],
+                "length": 4.0,
+            },
+        ),
         "coupling": (
             {
                 "bodies": ["ground", "bar", "bar", "rod"],
@@ -334,6 +362,17 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
             "stiffness": 100.0,
             "damping": 1.0,
             "length": 0.8,
+        },
+    ),
+    "elastic_rope": (
+        {
+            "bodies": ["ground", "bar", "rod"],
+            "points": [[0.5, 2.0], [0.5, 0.2], [1.5, 1.0]],
+            "stiffness": 1e4,
+            "damping": 10.0,
+            "radii": [0.0, 0.1, 0.0],
+            "senses": [0.0, 1.0, 0.0],
+            "length": 3.0,
         },
     ),
     "torsion_spring": (
