@@ -287,6 +287,18 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _slow = {key: value for key, value in _rub.items() if key != "radius"}
     _label = f"coulomb_friction {_d}, sliding"
     _force(_d, "coulomb_friction", "joint", *_slow, joint="slide", **_slow, label=_label)
+    _slow |= {"length": 0.2, "bearing": "first"} | ({"radius": 0.05} if _d == 3 else {})
+    _label = f"coulomb_friction {_d}, bearings"
+    _force(_d, "coulomb_friction", "joint", joint="slide", **_slow, label=_label)
+    _label = f"coulomb_friction {_d}, pattern"
+    _all: dict[str, Any] = {"joint": "*", "joint_kind": "revolute"}
+    _force(_d, "coulomb_friction", "joint", *_rub, **_all, **_rub, label=_label)
+    _loss: dict[str, Any] = {"sliding": 0.2, "viscous": 0.1, "velocity": 0.05}
+    _loss |= {"breakaway": 0.3, "stribeck_speed": 0.5}
+    _force(_d, "joint_friction", "joint", joint="hinge", **_loss)
+    _label = f"joint_friction {_d}, sliding"
+    _along: dict[str, Any] = {"joint": "slide", "coordinate": "translation"}
+    _force(_d, "joint_friction", "joint", **_along, viscous=2.0, label=_label)
     _stiff: list[float] = [100.0, 200.0, 50.0] if _d == 2 else [100.0, 200.0, 300.0, 5.0, 6.0, 7.0]
     _mount = {"bodies": ["bar", "rod"], "stiffness": _stiff, "damping": _stiff[::-1]}
     _force(_d, "bushing", "bodies", "stiffness", "at", **_mount, at=_AT[_d])
@@ -306,7 +318,6 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _force(_d, "motor", "joint", "actuator", joint="hinge", **_motor, **_feedback)
     _given: dict[str, Any] = {"command": {"type": "linear", "rate": 0.5, "offset": 3.0}}
     _label = f"motor {_d}, sliding"
-    _along: dict[str, Any] = {"joint": "slide", "coordinate": "translation"}
     _motor = {"actuator": {"type": "ideal"}}
     _force(_d, "motor", "joint", "actuator", **_along, **_motor, **_given, label=_label)
     _motor = {"actuator": {"type": "torque_speed", "speeds": [0.0, 9.0], "torques": [2.0, 0.0]}}

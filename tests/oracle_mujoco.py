@@ -84,6 +84,13 @@ class Tree:
         step = rng.normal(size=self.peer.nv) * 0.8
         mujoco.mj_integratePos(self.peer, self.data.qpos, step, 1.0)
         self.data.qvel[:] = rng.normal(size=self.peer.nv)
+        self.data.qfrc_applied[:] = self.dry_friction()
+
+    def dry_friction(self) -> np.ndarray:
+        """That of joints, regularised as imports are; MuJoCo's own is a soft constraint."""
+        slides = self.peer.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
+        speed = np.where(slides, 1e-3, 1e-2)[self.peer.dof_jntid]
+        return -self.peer.dof_frictionloss * np.tanh(self.data.qvel / speed)
 
     def place(self, qpos: np.ndarray) -> None:
         """Take MuJoCo's axes to a configuration."""

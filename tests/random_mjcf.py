@@ -71,6 +71,8 @@ class _Writer:
         # The angle of a spring is known up to a turn, so that hinges have weak ones that are near.
         if self.rng.random() < 0.5:
             given |= {"stiffness": self.positive(0, 3), "springref": given["ref"]}
+        if kind == "hinge":
+            given["frictionloss"] = "0.2"
         SubElement(body, "joint", {"name": name, "type": kind} | given | self.drive())
         draw = self.rng.random()
         if draw < 0.6:

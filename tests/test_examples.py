@@ -58,6 +58,7 @@ DEAR = {
     "42_motor",
     "43_tackle",
     "44_cam",
+    "46_painleve",
 }
 # What is written there, and what it is for fewer cases.
 FEWER = {

@@ -447,7 +447,9 @@ class TestCertificates:
         system = mechanism("door")
         certificate = certify(system, system.reference_q)
         assert bool(certificate.certified)
-        assert str(certificate) == "certified unique: no joint has friction."
+        assert str(certificate) == (
+            "certified unique: no joint has friction that depends on its reaction."
+        )
 
 
 def table_on_rails(coefficient, rubbing=("left", "right")):

@@ -1,6 +1,7 @@
 """What each format says is what the model has; what it has not is listed by name."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,42 @@ def test_formats_say_the_same(text: str, name: str, tmp_path: Path):
     np.testing.assert_allclose(model.gravity, same.gravity, **close)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "changes"),
+    [
+        (MJCF, "m.xml", {'damping="0.5"': 'frictionloss="0.2"', 'damping="3"': 'frictionloss="4"'}),
+        (URDF, "m.urdf", {'damping="0.5"': 'friction="0.2"', 'damping="3"': 'friction="4"'}),
+        (
+            SDF,
+            "m.sdf",
+            {
+                "<damping>0.5</damping>": "<friction>0.2</friction>",
+                "<damping>3</damping>": "<friction>4</friction>",
+            },
+        ),
+    ],
+    ids=["mjcf", "urdf", "sdf"],
+)
+def test_dry_friction_of_joints(text: str, name: str, changes: Mapping[str, str], tmp_path: Path):
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    found = imported(text, tmp_path, name)
+    assert [type(own) for own in found.model.forces] == [forces.JointFriction] * 2
+    said = [(own.joint, own.coordinate, float(own.sliding)) for own in found.model.forces]
+    assert said == [("pin", "rotation", 0.2), ("slide", "translation", 4.0)]
+    assert [own.name for own in found.model.forces] == ["pin friction", "slide friction"]
+    assert not [own for own in found.omissions if own.kind == "friction"]
+    if name == "m.xml":
+        off = text.replace(
+            "<worldbody>", '<option><flag frictionloss="disable"/></option><worldbody>'
+        )
+        assert imported(off, tmp_path, "off.xml").model.forces == ()
+        ball = text.replace('type="slide" axis="1 0 0"', 'type="ball"')
+        left = imported(ball, tmp_path, "ball.xml").omissions
+        assert [(own.kind, own.name) for own in left] == [("friction", "slide")]
+
+
 MANY = """
 <mujoco model="many"><option viscosity="0.1"/>
 <worldbody><light name="lamp"/><camera name="eye"/><geom name="floor" type="plane" size="1 1 1"/>
@@ -156,7 +193,7 @@ def test_what_is_not_carried_is_listed(many: Any):
     assert told >= {
         *(("light", "lamp"), ("camera", "eye"), ("geom", "floor"), ("geom", "ball")),
         *(("site", "tip"), ("tendon", "rope"), ("sensor", "gyro"), ("limit", "pin")),
-        *(("friction", "pin"), ("option", "fluid"), ("equality", "off")),
+        *(("option", "fluid"), ("equality", "off")),
         *(("actuator", "arm"), ("actuator", "pull"), ("link", "cap"), ("link", "a.b")),
     }
     text = "\n".join(omission_lines(many.omissions, names=True))

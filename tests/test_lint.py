@@ -475,6 +475,8 @@ def _zero(kind: type[AbstractForce]) -> AbstractForce:
         required["at"] = (0.0, 0.0, 0.0)
     if kind is forces.CoulombFriction:
         required |= {"velocity": 0.01, "radius": 0.1}
+    if kind is forces.JointFriction:
+        required |= {"velocity": 0.01, "stribeck_speed": 0.1, "coordinate": "translation"}
     if kind in (forces.Applied, forces.Following):
         required["force"] = (0.0, 0.0, 0.0)
     else:

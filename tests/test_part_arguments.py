@@ -198,6 +198,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "joint": _WORDS,
     "body": _WORDS,
     "coordinate": _WORDS,
+    "joint_kind": (3, True, {}, len),
+    "bearing": (3, True, "third", len),
     "carrier": _WORDS,
     "motion": (3.0, None, "sine", len),
     "actuator": (3.0, None, "ideal", len, {}),

@@ -33,6 +33,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
+from .._forces import saturated
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, directional_derivative
@@ -127,10 +128,12 @@ def contradicting_rows(
 # --------------------------------------------------------------------------------------------------
 # Existence and uniqueness of accelerations with Coulomb friction, in every state of slip.
 #
-# The forces that press the joints together at one configuration are P = a + sum_j G_j s_j mu_j
-# |P_j|: a without friction, s_j the direction of slip of joint j (its size is at most 1, as the law
-# is regularised), mu_j its coefficient, and G_j what a friction force of unit size does to P. For
-# two solutions |P_j| - |P'_j| = g_j . (P_j - P'_j) with |g_j| <= 1. So there is one at most if
+# The forces that press the contacts of the joints together at one configuration are P = a + sum_j
+# G_j s_j mu_j |P_j|: a without friction, s_j the direction of slip of contact j (its size is at
+# most 1, as the law is regularised), mu_j its coefficient, and G_j what a friction force of unit
+# size does to P. (A joint has one contact, or two where bearings at a distance carry a couple: of
+# these one s and any two g are possible, so that nothing changes.) For two solutions |P_j| - |P'_j|
+# = g_j . (P_j - P'_j) with |g_j| <= 1. So there is one at most if
 #
 #     det(I - G diag(mu_j s_j g_j^T)) > 0      for all |s_j| <= 1, |g_j| <= 1,
 #
@@ -145,6 +148,12 @@ def contradicting_rows(
 # corners of their box decide. At each corner these joints are eliminated; what is left of joints
 # with several components, all |s_j| <= 1 and |g_j| <= 1, is safe if the spectral radius of the
 # matrix of norms of its blocks is below 1: exact for one such joint, sufficient for several.
+#
+# In one state s and a are known. Then P = a + B |P|, B = G diag(mu s), and with one component of
+# pressing force in each contact its solutions are counted: for each pattern of signs D the one P of
+# (I - B D) P = a is a solution if D P >= 0. This is the linear complementarity problem of P = P+ -
+# P-, whose matrix is (I - B)^-1 (I + B) (Lotstedt, SIAM J. Appl. Math. 42, 1982, 281-296, Z. Angew.
+# Math. Mech. 61, 1981, 605-615; Mangasarian & Meyer, Linear Algebra Appl. 419, 2006, 359-367).
 # --------------------------------------------------------------------------------------------------
 
 
@@ -158,35 +167,41 @@ _GREATEST = 1e3
 _Sizes = tuple[tuple[int, int], ...]
 
 
-def pressing_gains(
+# Contacts whose 2^n patterns of signs are all evaluated.
+_PATTERNS = 10
+
+# A pressing force below this part of the largest is zero, and its sign means nothing.
+_NOTHING = 1e-9
+
+
+def pressing_forces(
     system: AbstractSystem,
     maps: FrictionMaps,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     t: Any,
-) -> Float[Array, "laws 3 laws 3"]:
+) -> tuple[Float[Array, "contacts 3 contacts 3"], Float[Array, "contacts 3"]]:
     """G: how the pressing forces (N) change by a friction force (N) against each slip, at unit
-    coefficient."""
+    coefficient; and a: the pressing forces without friction (N)."""
     equations = system.equations(q, v, t)
     formulation = chosen_formulation(None, system.structure)
 
-    def multipliers(slip: Float[Array, " nv"]) -> Float[Array, " rows"]:
-        def solve(force: Float[Array, " nv"]) -> Float[Array, " rows"]:
-            loaded = eqx.tree_at(lambda x: x.force, equations, force)
-            return formulation.solve(loaded).multipliers
+    def solve(force: Float[Array, " nv"]) -> Float[Array, " rows"]:
+        loaded = eqx.tree_at(lambda x: x.force, equations, force)
+        return formulation.solve(loaded).multipliers
 
-        return jax.jvp(solve, (equations.force,), (-slip,))[1]
-
-    laws, width, _ = maps.slip.shape
-    changes = jax.vmap(multipliers)(maps.slip.reshape(laws * width, -1))
-    return (maps.pressing @ changes.T).reshape(laws, -1, laws, width)
+    without, change = jax.linearize(solve, equations.force)
+    contacts, width, _ = maps.slip.shape
+    changes = jax.vmap(change)(-maps.slip.reshape(contacts * width, -1))
+    gains = (maps.pressing @ changes.T).reshape(contacts, -1, contacts, width)
+    return gains, maps.pressing @ without
 
 
 def one_solution(gains: Any, coefficients: Any, sizes: _Sizes, xp: ModuleType = jnp) -> Any:
     """Is it proved that accelerations exist and are unique in every state of slip?
 
-    **Arguments:** `gains` (laws, 3, laws, 3); `coefficients` (..., laws); `sizes`: how many
-    components of slip and of pressing force each law has; `xp`: whose arrays they are.
+    **Arguments:** `gains` (contacts, 3, contacts, 3); `coefficients` (..., contacts); `sizes`: how
+    many components of slip and of pressing force each contact has; `xp`: whose arrays they are.
     """
     # Rounding is not a proof.
     scaled = coefficients[..., None, None, :, None] * gains * (1 + 1e-9)
@@ -225,25 +240,71 @@ def one_solution(gains: Any, coefficients: Any, sizes: _Sizes, xp: ModuleType = 
     return safe
 
 
-def critical_coefficients(gains: Any, coefficients: Any, sizes: _Sizes) -> np.ndarray:
-    """The coefficient (laws,) of each law up to which that is proved while the others keep theirs:
-    0 if it is not proved even without its friction, infinite if it is for any. NumPy."""
-    place = np.eye(len(sizes), dtype=bool)
-    return _critical(gains, lambda own: np.where(place, own[:, None], coefficients), sizes)
+def count_solutions(
+    gains: Float[Array, "contacts 3 contacts 3"],
+    coefficients: Float[Array, " contacts"],
+    direction: Float[Array, "contacts 3"],
+    pressed: Float[Array, "contacts 3"],
+    sizes: _Sizes,
+) -> IntScalar:
+    """The number of solutions P = a + B |P| of one state; -1 where it is not decided.
+
+    One is proved where there is one for every a. Else all sign patterns are tried, of contacts with
+    one component of pressing force each, at most `_PATTERNS`; not decided is also a pattern whose
+    matrix is singular, as then a whole line of solutions may exist.
+
+    **Arguments:** `direction` (contacts, 3): s; `pressed` (contacts, 3): a (N).
+    """
+    along = jnp.einsum("iajb,jb->iaj", gains, direction)
+    single = jnp.zeros_like(gains).at[..., 0].set(along)
+    proved = one_solution(single, coefficients, tuple((1, size) for _, size in sizes))
+    count = len(sizes)
+    if count > _PATTERNS or any(size != 1 for _, size in sizes):
+        return jnp.where(proved, 1, -1)
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=count)))
+    matrix = along[:, 0] * coefficients[None]
+    held = jnp.eye(count)[None] - matrix[None] * signs[:, None, :]
+    # By columns of unit length, so that the determinant is 1 at most.
+    lengths = jnp.linalg.norm(held, axis=1, keepdims=True)
+    size = jnp.abs(jnp.linalg.det(held / jnp.where(lengths > 0, lengths, 1.0)))
+    regular = jnp.all(size > _NOTHING)
+    held = jnp.where((size > _NOTHING)[:, None, None], held, jnp.eye(count))
+    load = pressed[:, 0]
+    found = jnp.linalg.solve(held, jnp.broadcast_to(load[None], signs.shape)[..., None])[..., 0]
+    largest = jnp.maximum(jnp.max(jnp.abs(found), axis=1), jnp.max(jnp.abs(load))[None])
+    zero = jnp.abs(found) <= _NOTHING * largest[:, None]
+    met = jnp.all(zero | (found * signs > 0), axis=1)
+    # A solution with n zeros is found in 2^n patterns.
+    number = jnp.sum(jnp.where(met, 0.5 ** jnp.sum(zero, axis=1), 0.0))
+    decided = regular & jnp.all(jnp.isfinite(found))
+    return jnp.where(proved, 1, jnp.where(decided, jnp.round(number).astype(int), -1))
+
+
+def critical_coefficients(
+    gains: Any, coefficients: Any, sizes: _Sizes, laws: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """The coefficient of each law up to which that is proved while the others keep theirs: 0 if it
+    is not proved even without its friction, infinite if it is for any. NumPy.
+
+    **Arguments:** `laws` (contacts,): the law of each contact; None: one contact each.
+    """
+    laws = tuple(range(len(sizes))) if laws is None else laws
+    count = max(laws, default=-1) + 1
+    place = np.arange(count)[:, None] == np.array(laws, dtype=int)
+    return _critical(gains, lambda own: np.where(place, own[:, None], coefficients), count, sizes)
 
 
 def critical_factor(gains: Any, coefficients: Any, sizes: _Sizes) -> float:
     """The largest factor of all coefficients. NumPy."""
     own = np.asarray(coefficients)
-    return float(_critical(gains, lambda factor: factor[:, None] * own, sizes, 1)[0])
+    return float(_critical(gains, lambda factor: factor[:, None] * own, 1, sizes)[0])
 
 
 def _critical(
-    gains: Any, coefficients: Callable[[np.ndarray], Any], sizes: _Sizes, count: int | None = None
+    gains: Any, coefficients: Callable[[np.ndarray], Any], count: int, sizes: _Sizes
 ) -> np.ndarray:
     """The largest numbers whose coefficients are proved, one after the other, by bisection."""
     gains = np.asarray(gains)
-    count = len(sizes) if count is None else count
     if not np.all(np.isfinite(gains)):
         return np.zeros(count)
 
@@ -265,19 +326,26 @@ class Certificate(AbstractAnswer):
     - `joints`: those with friction, in row order. `unique` (joints,): is each one's reaction.
     - `solvable`: are accelerations proved to exist and to be unique in every state of slip at this
       configuration, whatever the loads are? Not where what presses a joint together is not unique.
-    - `gains` (laws, 3, laws, 3): how the forces that press the joints together change by unit
-      friction forces against each slip; `coefficients` (laws,), `laws`: the joint of each friction
-      law, `sizes`: how many components of slip and pressing force it has.
+    - `solutions`: how many accelerations there are in this very state, with its slip and its loads:
+      1 (proved, or the only one of all patterns of signs), 0, 2 or more; -1 where it is not
+      decided: where a reaction is not unique, or where contacts that are pressed in several
+      directions, or more than 10, have no proof.
+    - `gains` (contacts, 3, contacts, 3): how the forces that press the contacts together change by
+      unit friction forces against each slip; `coefficients` (contacts,), `contacts`: the joint of
+      each, `laws`: its friction law, counted from 0, `sizes`: how many components of slip and
+      pressing force it has. A joint has one contact, or several where couples rub.
     - `solvability`: the analysis that `unique` follows from.
     """
 
     unique: Annotated[Verdict, "joints"]
     solvable: Verdict
-    gains: Float[Array, "laws 3 laws 3"]
-    coefficients: Float[Array, " laws"]
+    solutions: IntScalar
+    gains: Float[Array, "contacts 3 contacts 3"]
+    coefficients: Float[Array, " contacts"]
     solvability: Solvability
     joints: tuple[str, ...] = eqx.field(static=True)
-    laws: tuple[str, ...] = eqx.field(static=True)
+    contacts: tuple[str, ...] = eqx.field(static=True)
+    laws: tuple[int, ...] = eqx.field(static=True)
     sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
     @property
@@ -294,9 +362,10 @@ class Certificate(AbstractAnswer):
         """
         if not bool(self.unique.all()):
             return dict.fromkeys(self.joints, float("nan"))
-        found = critical_coefficients(self.gains, self.coefficients, self.sizes)
+        found = critical_coefficients(self.gains, self.coefficients, self.sizes, self.laws)
+        own = dict(zip(self.laws, self.contacts, strict=True))
         return {
-            name: min(float(c) for law, c in zip(self.laws, found, strict=True) if law == name)
+            name: min(float(found[law]) for law, joint in own.items() if joint == name)
             for name in self.joints
         }
 
@@ -315,6 +384,7 @@ class Certificate(AbstractAnswer):
             "joints": list(self.joints),
             "uncertain": list(self.uncertain_joints()),
             "solvable": bool(self.solvable),
+            "solutions": None if int(self.solutions) < 0 else int(self.solutions),
             "critical_coefficients": {
                 name: limit if np.isfinite(limit) else None
                 for name, limit in self.critical_coefficients().items()
@@ -325,7 +395,7 @@ class Certificate(AbstractAnswer):
         if not bool(self.solvability.decided):
             return self.solvability.doubt()
         if not self.joints:
-            return "certified unique: no joint has friction."
+            return "certified unique: no joint has friction that depends on its reaction."
         named = self.uncertain_joints()
         if named:
             which = f"reaction of {named[0]} is"
@@ -337,7 +407,7 @@ class Certificate(AbstractAnswer):
                 f"necessary. {self._advice(named)}"
             )
         elif not bool(self.solvable):
-            text = self._unsolvable()
+            text = f"{self._unsolvable()} {self._here()}"
         else:
             text = (
                 "certified unique: the reaction of every joint with friction is unique "
@@ -348,7 +418,7 @@ class Certificate(AbstractAnswer):
         return text + doubt
 
     def _unsolvable(self) -> str:
-        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        own = dict(zip(self.contacts, np.asarray(self.coefficients), strict=True))
         named = tuple(
             f"{name} (coefficient {own[name]:.4g}, certified up to {limit:.4g})"
             for name, limit in self.critical_coefficients().items()
@@ -363,9 +433,18 @@ class Certificate(AbstractAnswer):
             "direction, or a bushing in the place of the joint."
         )
 
+    def _here(self) -> str:
+        """The number of accelerations in this state."""
+        count = int(self.solutions)
+        if count < 0:
+            return "How many there are in this state, with its slip and its loads, is not decided."
+        many = {0: "no acceleration", 1: "one acceleration"}.get(count, f"{count} accelerations")
+        verb = "are" if count > 1 else "is"
+        return f"In this state, with its slip and its loads, there {verb} {many}."
+
     def _margin(self) -> str:
         """The joint closest to the limit of the condition."""
-        own = dict(zip(self.laws, np.asarray(self.coefficients), strict=True))
+        own = dict(zip(self.contacts, np.asarray(self.coefficients), strict=True))
         limits = {n: c for n, c in self.critical_coefficients().items() if np.isfinite(c)}
         if not limits:
             return ""
@@ -418,8 +497,11 @@ def certify(
     condition, as in Pang & Trinkle, Math. Program. 73, 1996, 199-226). Both are sufficient:
     friction may depend on a part of the reaction that is unique, or its effect cancel; the second
     is also necessary for all loads where each joint with friction slides in one direction and is
-    pressed together in one (a slider of the plane), or where there is only one. Works under `jit`
-    and `vmap`.
+    pressed together in one (a slider of the plane), or where there is only one.
+
+    Beyond that, `solutions` is the number of accelerations in this state, with its slip and its
+    loads: one, none or several, or not decided. With v = 0 nothing slips, and friction, which is
+    regularised, is zero. Works under `jit` and `vmap`.
 
     **Arguments:** as `analyze`.
 
@@ -433,28 +515,36 @@ def certify(
     if not joints:
         nothing = jnp.zeros((0, 3, 0, 3), q.dtype)
         always = Verdict.where(solvability.decided, True)
-        return Certificate(unique, always, nothing, jnp.zeros((0,)), solvability, (), (), ())
-    gains, coefficients, laws, sizes, proved = _friction_gains(system, q, v, t)
-    solvable = Verdict.where(solvability.decided, proved) & unique.all(axis=-1)
-    return Certificate(unique, solvable, gains, coefficients, solvability, joints, laws, sizes)
+        one, none = jnp.ones((), int), jnp.zeros((0,))
+        return Certificate(unique, always, one, nothing, none, solvability, (), (), (), ())
+    gains, maps, proved, count = _friction_gains(system, q, v, t)
+    every = unique.all(axis=-1)
+    return Certificate(
+        unique=unique,
+        solvable=Verdict.where(solvability.decided, proved) & every,
+        solutions=jnp.where(every.decided & every.unique, count, -1),
+        gains=gains,
+        coefficients=maps.coefficient,
+        solvability=solvability,
+        joints=joints,
+        contacts=maps.joints,
+        laws=maps.laws,
+        sizes=maps.sizes,
+    )
 
 
 @program(compiling=Compiling.ONCE)
 def _friction_gains(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"] | None, t: Scalar
-) -> tuple[
-    Float[Array, "laws 3 laws 3"],
-    Float[Array, " laws"],
-    tuple[str, ...],
-    tuple[tuple[int, int], ...],
-    BoolScalar,
-]:
-    """`Certificate.gains`, `coefficients`, `laws`, `sizes`, and whether it is solvable."""
+) -> tuple[Float[Array, "contacts 3 contacts 3"], FrictionMaps, BoolScalar, IntScalar]:
+    """`Certificate.gains`, the maps, is it solvable, and the number of `solutions`."""
     v = jnp.zeros((system.structure.nv,), q.dtype) if v is None else v
     maps = system.friction_maps(q, v, t)
-    gains = pressing_gains(system, maps, q, v, t)
+    gains, pressed = pressing_forces(system, maps, q, v, t)
     proved = one_solution(gains, maps.coefficient, maps.sizes)
-    return gains, maps.coefficient, maps.joints, maps.sizes, proved
+    direction = jax.vmap(saturated)(maps.slip @ v / maps.velocity[:, None])
+    count = count_solutions(gains, maps.coefficient, direction, pressed, maps.sizes)
+    return gains, maps, proved, count
 
 
 _P = ParamSpec("_P")

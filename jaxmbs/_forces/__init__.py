@@ -19,6 +19,8 @@ if _TYPE_CHECKING:
     )
     from ._controllers import AbstractController as AbstractController, PID as PID
     from ._coulomb_friction import CoulombFriction as CoulombFriction
+    from ._joint_friction import JointFriction as JointFriction
+    from ._joint_patterns import in_each_joint as in_each_joint
     from ._motors import (
         ControlledMotorLoad as ControlledMotorLoad,
         Motor as Motor,
@@ -48,7 +50,9 @@ if _TYPE_CHECKING:
         AbstractJointForce as AbstractJointForce,
         AbstractJointFriction as AbstractJointFriction,
         AbstractLoad as AbstractLoad,
+        AbstractPatternForce as AbstractPatternForce,
         AbstractStatefulLoad as AbstractStatefulLoad,
+        saturated as saturated,
     )
 else:
     _NAMES = {
@@ -92,6 +96,8 @@ else:
             "StopState",
             "within_turn",
         ),
+        "_joint_friction": ("JointFriction",),
+        "_joint_patterns": ("in_each_joint",),
         "base": (
             "AbstractBodyForce",
             "AbstractForce",
@@ -99,6 +105,8 @@ else:
             "AbstractJointForce",
             "AbstractJointFriction",
             "AbstractLoad",
+            "AbstractPatternForce",
+            "saturated",
             "AbstractStatefulLoad",
         ),
     }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import cast, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -74,25 +75,62 @@ class AbstractStatefulLoad(AbstractLoad):
 
 
 class AbstractFrictionLaw(eqx.Module):
-    """Resistance to sliding of a joint under pressure: against its slip u, with at most
-    `coefficient` times the magnitude of the pressing force."""
+    """Resistance to sliding of a joint under pressure, in one or more contacts: in each against its
+    slip u, with `coefficient` times the magnitude of the force that presses it, times
+    tanh(|u| / velocity)."""
 
     coefficient: eqx.AbstractVar[Scalar]
+    velocity: eqx.AbstractVar[Scalar]
 
     @abc.abstractmethod
-    def slip(self, frames: Frames, twists: Twists) -> Float[Array, " slip"]:
-        """u (m/s), linear in the twists."""
+    def slips(self, frames: Frames, twists: Twists) -> tuple[Float[Array, " slip"], ...]:
+        """u (m/s) of each contact, linear in the twists."""
 
     @abc.abstractmethod
-    def pressing(self, frames: Frames, force: Float[Array, " dim"]) -> Float[Array, " pressing"]:
-        """The components (N) of the joint's force that press it together, linear in it."""
+    def pressings(
+        self, frames: Frames, force: Float[Array, " dim"], couple: Float[Array, " ..."]
+    ) -> tuple[Float[Array, " pressing"], ...]:
+        """The components (N) of the force that presses each contact together, linear in what the
+        joint exerts; as many entries as `slips`.
 
-    @abc.abstractmethod
-    def wrenches(self, frames: Frames, twists: Twists, force: Float[Array, " dim"]) -> Twists:
-        """The wrench on each of the joint's two markers, as `AbstractLoad.wrenches`.
-
-        `force` (N, world axes): what the joint's rows exert on its second body.
+        `force` (N) and `couple` (N m, about the second marker's origin; a number in the plane),
+        world axes: what the joint's rows exert on its second body.
         """
+
+    def wrenches(
+        self,
+        frames: Frames,
+        twists: Twists,
+        force: Float[Array, " dim"],
+        couple: Float[Array, " ..."],
+    ) -> Twists:
+        """The wrench on each of the joint's two markers, as `AbstractLoad.wrenches`; `force` and
+        `couple` as in `pressings`."""
+        speeds, transpose = jax.vjp(lambda own: self.slips(frames, own), twists)
+        resisting = []
+        for speed, own in zip(speeds, self.pressings(frames, force, couple), strict=True):
+            normal = jnp.sqrt(own @ own + SMOOTHING**2)
+            resisting.append(-self.coefficient * normal * saturated(speed / self.velocity))
+        (wrenches,) = transpose(tuple(resisting))
+        return wrenches
+
+
+# The normal force |F| is smoothed to sqrt(F . F + SMOOTHING^2), so that it has a derivative where
+# the joint is not pressed together (N).
+SMOOTHING = 1e-12
+
+
+def saturated(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x tanh(|x|) / |x|: x near zero, the unit vector along x far away.
+
+    The quotient is a function of the squared length, with a Taylor branch where it has no
+    digits to lose (the next term is below 1e-19 there), so that all derivatives exist.
+    """
+    square = x @ x
+    small = square < 1e-6
+    size = jnp.sqrt(jnp.where(small, 1.0, square))
+    quotient = jnp.where(small, 1 - square / 3 + 2 * square**2 / 15, jnp.tanh(size) / size)
+    return quotient * x
 
 
 class AbstractForce(AbstractDeclared):
@@ -120,6 +158,14 @@ class AbstractBodyForce(AbstractForce):
     @abc.abstractmethod
     def load(self) -> AbstractLoad:
         """The law."""
+
+
+class AbstractPatternForce(AbstractForce):
+    """A force that acts in a joint, or with the same numbers in each joint whose name matches a
+    pattern (`in_each_joint`)."""
+
+    joint: eqx.AbstractVar[str]
+    joint_kind: eqx.AbstractVar[str | None]
 
 
 class AbstractJointForce(AbstractForce):

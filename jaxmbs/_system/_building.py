@@ -37,6 +37,8 @@ from .._forces import (
     AbstractJointForce,
     AbstractJointFriction,
     AbstractLoad,
+    AbstractPatternForce,
+    in_each_joint,
     JointStop,
     Motor,
 )
@@ -143,6 +145,15 @@ def build(
         _refuse_other_precision(part)
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
+    forces = [
+        own
+        for force in forces
+        for own in (
+            _of_force(force, in_each_joint, force, joints)
+            if isinstance(force, AbstractPatternForce)
+            else (force,)
+        )
+    ]
     dimension = _dimension(bodies, default)
     slots = slots_of(bodies, forces, dimension)
     between = _element_groups(bodies, elements, slots)

@@ -1,15 +1,17 @@
 """Generalized forces and stored energy of the forces, all kinds together.
 
 A load gives wrenches on marker frames; the transpose of the map from v to the markers' twists makes
-generalized forces of them. Friction has a further argument: the force that the joint's own rows
-exert, from their multipliers.
+generalized forces of them. Friction has a further argument: the force and the couple that the
+joint's own rows exert, from their multipliers.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._constraints import Frames, Twists
@@ -85,18 +87,21 @@ def generalized_friction(
 
 
 class FrictionMaps(eqx.Module):
-    """Maps of the slip and the pressing forces of joints with friction; one entry per friction law.
+    """Maps of the slip and the pressing forces of joints with friction; one entry per contact.
 
-    - `slip` (laws, 3, nv): slips (m/s) by velocities. `pressing` (laws, 3, rows): the components of
-      the force (N) that presses the joint together, by multipliers. Both padded with zeros.
-    - `coefficient` (laws,). `joints`: whose law it is. `sizes`: how many slips, and how many
-      components of the pressing force, each has.
+    - `slip` (contacts, 3, nv): slips (m/s) by velocities. `pressing` (contacts, 3, rows): the
+      components of the force (N) that presses the contact together, by multipliers. Both padded
+      with zeros. `coefficient`, `velocity` (contacts,): of its law.
+    - `joints`: whose contact it is. `laws`: which law, counted from 0. `sizes`: how many slips, and
+      how many components of the pressing force, each has.
     """
 
-    slip: Float[Array, "laws 3 nv"]
-    pressing: Float[Array, "laws 3 rows"]
-    coefficient: Float[Array, " laws"]
+    slip: Float[Array, "contacts 3 nv"]
+    pressing: Float[Array, "contacts 3 rows"]
+    coefficient: Float[Array, " contacts"]
+    velocity: Float[Array, " contacts"]
     joints: tuple[str, ...] = eqx.field(static=True)
+    laws: tuple[int, ...] = eqx.field(static=True)
     sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
 
@@ -111,16 +116,19 @@ def friction_maps(
     if not groups:
         none = jnp.zeros((0,), q.dtype)
         slip, pressing = (jnp.zeros((0, 3, x.shape[0]), q.dtype) for x in (v, multipliers))
-        return FrictionMaps(slip, pressing, none, (), ())
+        return FrictionMaps(slip, pressing, none, none, (), (), ())
 
-    def slips(v: Float[Array, " extended_v"]) -> list[Float[Array, "n slip"]]:
+    # Of each group, a tuple with an array for each contact of its law.
+    def slips(v: Float[Array, " extended_v"]) -> list[tuple[Float[Array, "n slip"], ...]]:
         motions = zip(groups, rates_of(groups, q, v), strict=True)
-        return [map_parts(_slip, group.law, *motion) for group, motion in motions]
+        return [map_parts(_slips, group.law, *motion) for group, motion in motions]
 
-    def pressings(multipliers: Float[Array, " rows"]) -> list[Float[Array, "n pressing"]]:
+    def pressings(
+        multipliers: Float[Array, " rows"],
+    ) -> list[tuple[Float[Array, "n pressing"], ...]]:
         return [
             map_parts(
-                _pressing,
+                _pressings,
                 (group.law, group.primitives),
                 frames,
                 gather(multipliers, group.indices["rows"]),
@@ -132,15 +140,28 @@ def friction_maps(
     def padded(x: Float[Array, "n few columns"]) -> Float[Array, "n 3 columns"]:
         return jnp.pad(x, ((0, 0), (0, 3 - x.shape[1]), (0, 0)))
 
-    slip, pressing = jax.jacfwd(slips)(v), jax.jacfwd(pressings)(multipliers)
-    counts = [len(group.names) for group in groups]
-    sizes = [(s.shape[1], p.shape[1]) for s, p in zip(slip, pressing, strict=True)]
+    # Contacts of one kind side by side, group by group.
+    slip = [x for own in jax.jacfwd(slips)(v) for x in own]
+    pressing = [x for own in jax.jacfwd(pressings)(multipliers) for x in own]
+    ends = np.cumsum([len(group.names) for group in groups])
+    counts = [len(own) for own in pressings(multipliers)]
+    kinds = [
+        (group, range(int(end) - len(group.names), int(end)))
+        for group, end, count in zip(groups, ends, counts, strict=True)
+        for _ in range(count)
+    ]
     return FrictionMaps(
         slip=jnp.concatenate([padded(x) for x in slip]),
         pressing=jnp.concatenate([padded(x) for x in pressing]),
-        coefficient=jnp.concatenate([group.law.coefficient for group in groups]),
-        joints=tuple(name for group in groups for name in group.names),
-        sizes=tuple(size for size, n in zip(sizes, counts, strict=True) for _ in range(n)),
+        coefficient=jnp.concatenate([group.law.coefficient for group, _ in kinds]),
+        velocity=jnp.concatenate([group.law.velocity for group, _ in kinds]),
+        joints=tuple(name for group, _ in kinds for name in group.names),
+        laws=tuple(law for _, own in kinds for law in own),
+        sizes=tuple(
+            (s.shape[1], p.shape[1])
+            for s, p in zip(slip, pressing, strict=True)
+            for _ in range(s.shape[0])
+        ),
     )
 
 
@@ -256,30 +277,38 @@ def _friction(
     t: Scalar,
 ) -> Twists:
     law, primitives = part
-    return law.wrenches(frames, twists, _force_on_second(primitives, frames, own, t))
+    reaction = _wrench_on_second(primitives, frames, own, t)
+    return law.wrenches(frames, twists, reaction.linear, reaction.angular)
 
 
-def _slip(law: AbstractFrictionLaw, frames: Frames, rates: Frames) -> Float[Array, " slip"]:
-    return law.slip(frames, twists(frames, rates))
+def _slips(
+    law: AbstractFrictionLaw, frames: Frames, rates: Frames
+) -> tuple[Float[Array, " slip"], ...]:
+    return law.slips(frames, twists(frames, rates))
 
 
-def _pressing(
+def _pressings(
     part: tuple[AbstractFrictionLaw, Primitives], frames: Frames, own: Float[Array, " n"], t: Scalar
-) -> Float[Array, " pressing"]:
+) -> tuple[Float[Array, " pressing"], ...]:
     law, primitives = part
-    return law.pressing(frames, _force_on_second(primitives, frames, own, t))
+    reaction = _wrench_on_second(primitives, frames, own, t)
+    return law.pressings(frames, reaction.linear, reaction.angular)
 
 
-def _force_on_second(
+def _wrench_on_second(
     primitives: Primitives, frames: Frames, multipliers: Float[Array, " n"], t: Scalar
-) -> Float[Array, " dim"]:
-    """The force (N, world axes) of geometric rows on the second body: the virtual work
-    -lambda . dPhi of a displacement of its marker, all else fixed."""
+) -> Any:
+    """The force (N) and the couple (N m, about the marker's origin), world axes, of geometric rows
+    on the second body, as the covector of a twist: the virtual work -lambda . dPhi of a
+    displacement of its marker, all else fixed."""
     first, second = frames
 
-    def residual(origin: Float[Array, " dim"]) -> Float[Array, " n"]:
-        moved = eqx.tree_at(lambda frame: frame.origin, second, origin)
-        return position(primitives, (first, moved), t)
+    def residual_rate(twist: Any) -> Float[Array, " n"]:
+        def residual(moved: Any) -> Float[Array, " n"]:
+            return position(primitives, (first, moved), t)
 
-    _, transpose = jax.vjp(residual, second.origin)
+        return jax.jvp(residual, (second,), (second.rate(twist),))[1]
+
+    zero = jax.tree.map(jnp.zeros_like, second.twist(second))
+    _, transpose = jax.vjp(residual_rate, zero)
     return transpose(-multipliers)[0]

@@ -379,7 +379,35 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
         {"joint": "A", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "torque": 0.033},
     ),
     "axial_spring": ({"joint": "B", "stiffness": 5.0, "damping": 0.1, "rest": 0.2, "force": 1.0},),
-    "coulomb_friction": ({"joint": "A", "coefficient": 0.1, "velocity": 0.001, "radius": 0.01},),
+    "coulomb_friction": (
+        {"joint": "A", "coefficient": 0.1, "velocity": 0.001, "radius": 0.01},
+        {
+            "joint": "B",
+            "coefficient": 0.1,
+            "velocity": 0.001,
+            "length": 0.2,
+            "bearing": "second",
+        },
+        {
+            "joint": "*",
+            "joint_kind": "revolute",
+            "coefficient": 0.1,
+            "velocity": 0.001,
+            "radius": 0.01,
+        },
+    ),
+    "joint_friction": (
+        {
+            "joint": "A",
+            "coordinate": "rotation",
+            "sliding": 0.2,
+            "viscous": 0.01,
+            "breakaway": 0.3,
+            "stribeck_speed": 0.1,
+            "velocity": 0.001,
+        },
+        {"joint": "*", "joint_kind": "revolute", "sliding": 0.2, "velocity": 0.001},
+    ),
     "motor": (
         {
             "joint": "A",

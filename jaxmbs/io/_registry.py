@@ -124,6 +124,7 @@ FORCES: Mapping[str, type[Any]] = _Kinds(
         "elastic_rope": lambda: forces.ElasticRope,
         "torsion_spring": lambda: forces.TorsionSpring,
         "coulomb_friction": lambda: forces.CoulombFriction,
+        "joint_friction": lambda: forces.JointFriction,
         "motor": lambda: forces.Motor,
         "joint_stop": lambda: forces.JointStop,
     }

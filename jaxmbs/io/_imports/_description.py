@@ -72,8 +72,9 @@ class Link(NamedTuple):
 
 class Dynamics(NamedTuple):
     """Forces along one coordinate of a joint, or about every axis of a spherical one: -stiffness
-    (coordinate - rest) - damping rate + effort, and the inertia of its drive. Torques and rad about
-    an axis, forces and m along one. `limits`: of the force, if it is that of a drive that holds it
+    (coordinate - rest) - damping rate + effort, dry friction of the size `friction` (not of a
+    spherical joint), and the inertia of its drive. Torques and rad about an axis, forces and m
+    along one. `limits`: of the force, if it is that of a drive that holds it
     between two numbers."""
 
     # The coordinate: `rotation`, `translation` or `ball`.
@@ -84,6 +85,7 @@ class Dynamics(NamedTuple):
     damping: float = 0.0
     rest: float = 0.0
     effort: float = 0.0
+    friction: float = 0.0
     armature: float = 0.0
     # Of a spherical joint: the rotation vector, world axes.
     rest_rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)

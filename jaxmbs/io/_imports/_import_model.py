@@ -372,10 +372,9 @@ def import_model(
     welded together are one body, and one that is welded to the world is part of the ground. Of a
     body with several joints there are links without mass between them, so that each stays what it
     is. Equality constraints and mimic joints are joints and couplings, held exactly; springs,
-    dampers, motors (at constant control inputs, `.inputs`; a `forces.Motor` where their force is
-    limited) and armature become forces and reflected inertias.
-    What is not carried (contact, limits, dry friction, tendons, sensors, pictures) is listed with
-    its name.
+    dampers, dry friction, motors (at constant control inputs, `.inputs`; a `forces.Motor` where
+    their force is limited) and armature become forces and reflected inertias.
+    What is not carried (contact, limits, tendons, sensors, pictures) is listed with its name.
 
     MJCF and URDF are read by MuJoCo's own compiler (extra `import`), which nothing but MuJoCo
     agrees with in all defaults. Nothing is fetched or executed, and no file outside of the

@@ -294,6 +294,7 @@ class _Tree:
         self._no_springs = has_flag(mujoco, model, "SPRING")
         self._no_dampers = has_flag(mujoco, model, "DAMPER")
         self._no_limits = any(has_flag(mujoco, model, x) for x in ("LIMIT", "CONSTRAINT"))
+        self._no_friction = has_flag(mujoco, model, "FRICTIONLOSS")
         self.links: list[Link] = []
         self.joints: list[Joint] = []
         self.drives: dict[int, Drive] = {}
@@ -382,6 +383,7 @@ class _Tree:
             stiffness=0.0 if self._no_springs else float(model.jnt_stiffness[joint]),
             damping=0.0 if self._no_dampers else float(model.dof_damping[dof]),
             rest=spring - reference,
+            friction=0.0 if self._no_friction else float(model.dof_frictionloss[dof]),
             armature=float(model.dof_armature[dof]),
         )
 
@@ -395,7 +397,7 @@ class _Tree:
         # From the present orientation to that without moment, in the world.
         turn = np.array(data.xmat[int(model.jnt_bodyid[joint])]).reshape(3, 3)
         rest = turn @ rotation_vector(now.T @ spring)
-        return own._replace(rest=0.0, rest_rotation=tuple(map(float, rest)))
+        return own._replace(rest=0.0, friction=0.0, rest_rotation=tuple(map(float, rest)))
 
 
 def _massless(name: str, motion: _Motion) -> Link:
@@ -1042,8 +1044,9 @@ def _of_joints(mujoco: Any, model: Any, limited: frozenset[int]) -> Iterator[Omi
         dofs = slice(first, first + count)
         if model.jnt_limited[joint]:
             yield _range_told(model, joint)
-        if np.any(model.dof_frictionloss[dofs]):
-            loss = float(np.max(model.dof_frictionloss[dofs]))
+        loss = float(np.max(model.dof_frictionloss[dofs]))
+        if loss and kind in (free, ball) and not has_flag(mujoco, model, "FRICTIONLOSS"):
+            # Of a ball each component has a limit of its own.
             yield Omission("friction", name, f"dry friction of {loss:g} is not carried")
         if model.jnt_actfrclimited[joint] and joint not in limited:
             low, high = model.jnt_actfrcrange[joint]

@@ -574,6 +574,7 @@ def _dynamics(given: _Given, tag: str, word: str) -> Dynamics:
         stiffness=number(element, "spring_stiffness", 0.0, said),
         damping=number(element, "damping", 0.0, said),
         rest=number(element, "spring_reference", 0.0, said),
+        friction=number(element, "friction", 0.0, said),
     )
 
 
@@ -713,6 +714,10 @@ _KINDS: Mapping[str, Callable[[_Given], JointParts]] = MappingProxyType(
 )
 
 
+# Joints whose axes have springs, dampers and friction in the model.
+_WITH_DYNAMICS = ("revolute", "continuous", "prismatic", "universal", "revolute2")
+
+
 def _omissions(given: _Given) -> Iterator[Omission]:
     for tag in ("axis", "axis2"):
         if given.element.find(f"{tag}/limit") is not None:
@@ -721,7 +726,9 @@ def _omissions(given: _Given) -> Iterator[Omission]:
             why = "the model starts from the poses of the links"
             yield Omission("initial_position", given.name, why)
         dynamics = given.element.find(f"{tag}/dynamics")
-        if dynamics is not None and number(dynamics, "friction", 0.0, given.said):
+        carried = given.element.get("type") in _WITH_DYNAMICS
+        friction = dynamics is not None and number(dynamics, "friction", 0.0, given.said)
+        if friction and not carried:
             yield Omission("friction", given.name, "dry friction is not carried")
     for child in given.element:
         if child.tag in ("sensor", "physics", "plugin"):

@@ -353,6 +353,15 @@ class _Maker:
 
     def _forces(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
         for own in map(_from_zero, joint.dynamics):
+            if own.friction:
+                called = self._force_names.new(f"{own.name or name} friction", "force")
+                yield forces.JointFriction(
+                    called,
+                    name,
+                    own.word,
+                    sliding=own.friction,
+                    velocity=_FRICTION_SPEED[own.word],
+                )
             # Limits may leave a force where the law has none.
             least = 0.0 if own.limits is None else float(np.clip(0.0, *own.limits))
             if not (own.stiffness or own.damping or own.effort or least):
@@ -410,6 +419,10 @@ class _Maker:
             name = self._force_names.new(own.name, "force")
             yield cls(name, body, at=own.point, force=own.force, torque=own.torque)
 
+
+# Speeds (rad/s or m/s) within which the sign of dry friction is regularised, of which files say
+# nothing: those programs hold a joint at rest.
+_FRICTION_SPEED = {"rotation": 1e-2, "translation": 1e-3}
 
 # Where one side alone is limited, the other is at a size that no force has.
 _BEYOND = 1e30

@@ -505,8 +505,7 @@ def _mujoco_joint(found: _Reader, prim: Any, instance: str) -> bool:
     unit = found.read.length if own.word == "translation" else 1.0
     force = found.torque(own) / unit
     rest = (_number(prim, "mjc:springref") - _number(prim, "mjc:ref")) * unit
-    _friction(found, own, friction)
-    if armature or damping or stiffness:
+    if armature or damping or stiffness or friction:
         found.add(
             own,
             Dynamics(
@@ -515,6 +514,7 @@ def _mujoco_joint(found: _Reader, prim: Any, instance: str) -> bool:
                 stiffness=stiffness * force,
                 damping=damping * force,
                 rest=rest,
+                friction=friction * found.torque(own),
                 armature=armature * found.inertia(own),
             ),
         )
