@@ -9,6 +9,7 @@ if _TYPE_CHECKING:
     from ._dynamics import (
         Certificate as Certificate,
         ConsistentState as ConsistentState,
+        ContactForces as ContactForces,
         Controls as Controls,
         Equilibrium as Equilibrium,
         Floquet as Floquet,
@@ -71,6 +72,7 @@ else:
             "ConsistentState",
             "Controls",
             "Equilibrium",
+            "ContactForces",
             "Floquet",
             "Kinematics",
             "Linearisation",

@@ -1,4 +1,6 @@
-"""Options of runs: stabilisation, methods, events; accelerations with friction, motors, stops."""
+"""Options of runs: stabilisation, methods, events; accelerations with friction; what motors,
+stops and contacts do.
+"""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from ._loading import load_late as _load_late
 if _TYPE_CHECKING:
     from ._dynamics import (
         Baumgarte as Baumgarte,
+        contact_forces as contact_forces,
         feed_forward as feed_forward,
         GeneralizedAlpha as GeneralizedAlpha,
         motor_duty as motor_duty,
@@ -23,6 +26,7 @@ else:
     _NAMES = {
         "_dynamics": (
             "Baumgarte",
+            "contact_forces",
             "feed_forward",
             "GeneralizedAlpha",
             "motor_duty",

@@ -329,6 +329,21 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _label = f"joint_stop {_d}, sliding"
     _loss = {"damping": 0.4}
     _force(_d, "joint_stop", "joint", "stiffness", **_along, **_stop, **_loss, label=_label)
+    _place, _normal = [5.0, *[3.0] * (_d - 1)], [*[0.0] * (_d - 1), 2.0]
+    _turn: dict[str, Any] = {"angle": 0.5} if _d == 2 else {"orientation": [0.6, 0.0, 0.8, 0.0]}
+    _capsule = {"type": "capsule", "radius": 0.1, "points": PAIR[_d]}
+    _touch: dict[str, Any] = {"bodies": ["bar", "rod"], "second": _capsule, "stiffness": 1e5}
+    _touch |= {"first": {"type": "sphere", "radius": 0.25, "at": _place}, "exponent": 1.25}
+    _touch |= {"damping": 0.3, "friction": 0.4, "tangential_stiffness": 1e4}
+    _touch |= {"tangential_damping": 3.0, "relaxation_time": 0.002}
+    _force(_d, "contact", "bodies", "first", "second", "stiffness", **_touch)
+    _box = {"type": "box", "size": [0.5, 0.25, 0.125][:_d], "at": _place, **_turn}
+    _touch = {"bodies": ["rod", "ground"], "first": _box, "stiffness": 1e5}
+    _touch |= {"second": {"type": "half_space", "normal": _normal, "at": [-9.0] * _d}}
+    _touch |= {"restitution": 0.75, "impact_speed": 2.0, "friction": 0.4}
+    _touch |= {"transition_speed": 0.01, "rolling_resistance": 0.02, "rolling_speed": 0.1}
+    _label = f"contact {_d}, on the ground"
+    _force(_d, "contact", "first", "second", "stiffness", **_touch, label=_label)
 
 
 for _d in (2, 3):

@@ -54,6 +54,7 @@ DEAR = {
     "36_model_file",
     "38_spin_up",
     "39_many_starts",
+    "41_contact",
     "40_stop",
     "42_motor",
     "43_tackle",

@@ -161,6 +161,16 @@ def with_stop(**keys: Any) -> dict[str, Any]:
     joint = content["driver"][0]["joint"]
     stop = {"name": "buffer", "type": "joint_stop", "joint": joint, "stiffness": 1e4, **keys}
     content["force"].append(stop)
+
+
+def with_contact() -> dict[str, Any]:
+    """A sphere about a body of the four-bar, whose centre is behind the surface."""
+    content = four_bar()
+    body = content["body"][0]
+    floor = {"type": "half_space", "normal": [0.0, 1.0], "at": [0.0, body["position"][1] + 0.01]}
+    shapes = {"first": {"type": "sphere", "radius": 0.02}, "second": floor}
+    contact = {"name": "touch", "type": "contact", "bodies": [body["name"], "ground"]}
+    content["force"].append(contact | shapes | {"stiffness": 1e4})
     return content
 
 
@@ -260,6 +270,7 @@ PLANTED: dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ...], str]] = 
         ("JM506",),
         "buffer",
     ),
+    "a sphere within a half-space": (with_contact, ("JM507",), "touch"),
     "a driver that rests": (at_rest, ("JM503",), "motor"),
     "a broken triangle inequality": (
         lambda: with_inertia(0.1, 0.1, 0.25),
@@ -506,6 +517,7 @@ def test_forces_by_numbers_are_all_but_those_of_functions():
     # (A motor has a rule of its own, and a stop has a stiffness above zero.)
     assert {kind.__name__ for kind in KINDS} - {kind.__name__ for kind in BY_NUMBERS} == {
         "JointStop",
+        "Contact",
         "Motor",
         "StatefulForce",
         "UserForce",

@@ -78,6 +78,8 @@ def _models() -> Iterator[tuple[str, dict[str, Any]]]:
         if dimension == 2:
             yield "motions", base | {"driver": motions}
             yield "motors", base | {"force": _motors()}
+        contacts = _contacts(dimension)
+        yield f"contacts of dimension {dimension}", base | {"force": contacts}
 
 
 def _motors() -> list[dict[str, Any]]:
@@ -89,6 +91,32 @@ def _motors() -> list[dict[str, Any]]:
         | {"actuator": {"type": actuator, **first}, "controller": {"type": controller, **second}}
         for (actuator, first), (controller, second) in pairs
     ]
+
+
+def _contacts(dimension: int) -> list[dict[str, Any]]:
+    """Every shape against a sphere or a half-space."""
+    (contact, _) = _examples.FORCES["contact"]
+    found: list[dict[str, Any]] = []
+    for word, several in _examples.CONTACT_SHAPES.items():
+        for k, own in enumerate(several):
+            size = len(own["size"]) if word == "box" else 2
+            if size != dimension and word == "box":
+                continue
+            lifted = {
+                key: _in_space(value) if dimension == 3 and size == 2 else value
+                for key, value in own.items()
+            }
+            second: dict[str, Any] = {"type": "sphere", "radius": 0.0}
+            shapes = {"first": {"type": word, **lifted}, "second": second}
+            found.append({"name": f"{word} {k}", "type": "contact", **contact, **shapes})
+    return found
+
+
+def _in_space(value: Any) -> Any:
+    """A point, or points, of the plane in space."""
+    if isinstance(value, list):
+        return [_in_space(x) for x in value] if isinstance(value[0], list) else [*value, 0.0]
+    return value
 
 
 EXAMPLES = dict(_models())
@@ -125,6 +153,8 @@ def test_every_key_has_an_example():
     for word, cls in _registry.FORCES.items():
         extra = {"follows"} if word == "applied" else set()
         assert keys(cls) | extra == shown(forces[word]), word
+    for word, cls in _registry.CONTACT_SHAPES.items():
+        assert keys(cls) == shown(_examples.CONTACT_SHAPES[word]), word
     for classes, examples in (
         (_registry.MOTIONS, _examples.MOTIONS),
         (_registry.ACTUATORS, _examples.ACTUATORS),

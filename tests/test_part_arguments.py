@@ -14,12 +14,12 @@ from modal_bodies import random_cloud
 from model_parts import PARTS
 
 import jaxmbs as jm
-from jaxmbs import elastic, forces, generalized, motions, planar, spatial
+from jaxmbs import elastic, forces, generalized, motions, planar, shapes, spatial
 from jaxmbs._checks import LARGEST, SMALLEST
 from jaxmbs.io import model_from_tables
 
 
-NAMESPACES = (planar, spatial, forces, motions, generalized, elastic)
+NAMESPACES = (planar, spatial, forces, motions, generalized, elastic, shapes)
 # What functions of the user return, what numbers measure, what an elastic body is made of
 # (and what holds that, in `test_body_compliance.py`), and what is asked of one.
 NO_PARTS = {
@@ -27,6 +27,11 @@ NO_PARTS = {
     generalized.SpatialFrame,
     generalized.Quantity,
     spatial.ReducedBody,
+    # Of mass and inertia, which are tried as tables (`test_expressions.py`).
+    shapes.Box,
+    shapes.Cylinder,
+    shapes.Sphere,
+    shapes.Tube,
     spatial.SecondOrder,
     elastic.AbstractStart,
     elastic.BodyCompliance,
@@ -123,7 +128,7 @@ def examples() -> dict[str, Any]:
         found[label] = made
         if part.table == "driver":
             found[f"{label} itself"] = made.motion
-        for within in ("actuator", "controller"):
+        for within in ("actuator", "controller", "first", "second"):
             if getattr(made, within, None) is not None:
                 found[f"{label}, {within}"] = getattr(made, within)
     for dimension in (2, 3):
@@ -203,6 +208,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "carrier": _WORDS,
     "motion": (3.0, None, "sine", len),
     "actuator": (3.0, None, "ideal", len, {}),
+    "first": (3.0, None, "sphere", len, {}),
+    "second": (3.0, None, "sphere", len, {}),
     "controller": (3.0, "pid", len, {}),
     "reference": (3.0, "sine", len, {}),
     "command": (3.0, "sine", len, {}),
@@ -234,6 +241,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 # A polynomial may have as many terms, a table as many entries, a Pfaffian row as many columns.
 _ANY_LENGTH = ("coefficients", "radii")
+# A sphere is of the plane or of space by the point alone.
+_ANY_DIMENSION = (shapes.ContactSphere,)
 
 
 def _is_longer(value: Any, given: Any) -> bool:
@@ -303,7 +312,10 @@ def test_every_argument_is_checked(label: str):
         elif argument not in WRONG:
             bad = wrong_numbers(own[argument], optional)
         for value in bad:
-            if argument in _ANY_LENGTH and _is_longer(value, own[argument]):
+            any_length = argument in _ANY_LENGTH or (
+                argument == "at" and type(part) in _ANY_DIMENSION
+            )
+            if any_length and _is_longer(value, own[argument]):
                 continue
             _refused(part, argument, value)
             tried += 1

@@ -40,6 +40,7 @@ CLASSES = {
         *_registry.JOINTS.values(),
         _registry.MOTIONS,
         _registry.ACTUATORS,
+        _registry.CONTACT_SHAPES,
         _registry.CONTROLLERS,
         _registry.FORCES,
         _registry.FOLLOWS,

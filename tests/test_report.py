@@ -287,6 +287,26 @@ def test_motors_and_stops_are_told(tmp_path):
     assert '<th scope="row">buffer</th>' in text
 
 
+@pytest.mark.thorough
+def test_contacts_are_told(tmp_path):
+    plain = model()
+    body = plain.bodies[0].name
+    dimension = plain.dimension
+    contact = jm.forces.Contact(
+        "bump",
+        (body, "ground"),
+        first=jm.shapes.ContactSphere(0.01),
+        second=jm.shapes.ContactHalfSpace([0.0, 1.0, 0.0][:dimension], at=[-100.0] * dimension),
+        stiffness=1e3,
+    )
+    touching = eqx.tree_at(lambda m: m.forces, plain, (*plain.forces, contact))
+    path = tmp_path / "page.html"
+    jaxmbs.report.write(touching, path, end=0.1, frames=5)
+    text = path.read_text(encoding="utf-8")
+    assert '<h2 id="contacts-title">Contacts</h2>' in text
+    assert '<th scope="row">bump</th>' in text
+
+
 def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["report", *map(str, arguments)], catch_exceptions=False)
 

@@ -10,6 +10,11 @@ if _TYPE_CHECKING:
         StopAtSingular as StopAtSingular,
         StopWhen as StopWhen,
     )
+    from ._contact_forces import (
+        contact_forces as contact_forces,
+        ContactForces as ContactForces,
+        overlap_sentences as overlap_sentences,
+    )
     from ._elastic_theory import limits_left_by_motion as limits_left_by_motion
     from ._equilibrium import Equilibrium as Equilibrium, equilibrium as equilibrium
     from ._failures import (
@@ -100,6 +105,11 @@ else:
         "_stop_contacts": (
             "stop_contacts",
             "StopContacts",
+        ),
+        "_contact_forces": (
+            "contact_forces",
+            "ContactForces",
+            "overlap_sentences",
         ),
         "_motor_duty": (
             "feed_forward",

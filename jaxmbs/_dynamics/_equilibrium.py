@@ -31,6 +31,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import _printing, _settings
+from .._checks import listed, shown
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
 from .._errors import AnalysisError
 from .._formulations import MinimumNorm
@@ -133,16 +134,18 @@ def equilibrium(
 
     **Returns:** an `Equilibrium`.
 
-    **Raises:** `AnalysisError` if none is found, with a body that the forces still move, the
-    joint that does not close, or the force's state that still changes or may have any value. Under
-    `jit` or `vmap` without those names, by a callback with which JAX neither keeps nor exports a
-    program; with `throw=False` the `result` reports it instead.
+    **Raises:** `ValueError` for contacts whose friction sticks. `AnalysisError` if none is found,
+    with a body that the forces still move, the joint that does not close, or the force's state that
+    still changes or may have any value. Under `jit` or `vmap` without those names, by a callback
+    with which JAX neither keeps nor exports a program; with `throw=False` the `result` reports it
+    instead.
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
     refuse_acceleration_level(
         system.structure, "equilibrium", "write what they want as joints or drivers that hold it"
     )
+    _refuse_sticking(system)
     found, last = _equilibrium(system, q, jnp.asarray(t, q.dtype), max_steps)
     if throw:
         failed = found.result != RESULTS.successful
@@ -153,6 +156,19 @@ def equilibrium(
     rest = jnp.zeros((system.structure.nv,), q.dtype)
     message = limits_left_by_state(system, found.q, rest, found.time, found.multipliers)
     return dataclasses.replace(found, message=message) if message else found
+
+
+def _refuse_sticking(system: AbstractSystem) -> None:
+    """
+    **Raises:** `ValueError` for contacts whose friction holds at rest.
+    """
+    sticking = [shown(contact.name) for contact in system.contacts if contact.sticks]
+    if sticking:
+        raise ValueError(
+            "equilibrium: friction that sticks (tangential_stiffness) holds a body in many places, "
+            f"so that no equilibrium is isolated: contact {listed(sticking)}; simulate until it "
+            "rests, or give these contacts a transition_speed, whose friction at rest is none."
+        )
 
 
 class _Last(NamedTuple):

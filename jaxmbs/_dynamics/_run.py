@@ -46,7 +46,15 @@ from ._projection import (
 from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
 from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
-from ._step_size import clear_places, ended_by_guard, guarded, PassageSteps, starting, under_way
+from ._step_size import (
+    clear_places,
+    ContactSteps,
+    ended_by_guard,
+    guarded,
+    PassageSteps,
+    starting,
+    under_way,
+)
 from ._trajectory import Statistics, Trajectory
 
 
@@ -302,6 +310,8 @@ def controller_of(
     steps: Any = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
     if places_passages(integration):
         steps = PassageSteps(steps, clear_places(tableau_of(integration.solver).nodes))
+    if system.contacts:
+        steps = ContactSteps(steps)
     return onto_knots(steps, system)
 
 

@@ -796,6 +796,9 @@ def _error(
         own = step.h * sum_of_products(step.of_error[: step.last, None], slopes, 0, apart=False)
         own = own + last_slope * gather(moved.slope, states)
         apart = apart + jnp.abs(scatter_add([own], [states], len(apart)))
+    if system.contacts:
+        unseen = _unseen_change(step, now, moved) * step.unit
+        apart = apart + jnp.concatenate([jnp.zeros_like(moved.q), unseen])
     if step.projecting:
         # What the projection had to move the configuration is an error too. The method may
         # not have seen it: a driver that acted between its stages only. (Next to a singular
@@ -810,6 +813,29 @@ def _error(
     error = jnp.where(moved.arrived, apart, now.error)
     less = jnp.maximum(error - ROUNDINGS * rounding, 0.0)
     return jnp.where(state.phase == Phase.MEASURE, less, error)
+
+
+# A stage without weight may see so many times larger a change of acceleration than the others.
+_UNSEEN = 100.0
+
+
+def _unseen_change(step: StepConstants, now: StepLoop, moved: _Moved) -> Scalar:
+    """A change of acceleration within the step that its error does not contain, times its length:
+    velocities relative to their units; zero of smooth forces.
+
+    A step that leads into a contact may be so long that the force at a stage throws the next ones
+    out of the contact. If the stages within it are those without weight (four of Dopri8), the step
+    and its error are those of a motion without contact. So is the error where the end alone is in
+    contact.
+    """
+    tableau, nq = step.tableau, len(moved.q)
+    own = np.append(np.arange(step.last - tableau.inside), step.last)
+    weighted = (tableau.weights[-1] != 0) | (tableau.error != 0)
+    slopes = now.slopes[: step.last - tableau.inside, nq:]
+    slopes = jnp.concatenate([slopes, moved.slope[None, nq:]])
+    changes = jnp.max(jnp.abs(slopes - slopes[:1]) / step.unit[None], axis=1, initial=0.0)
+    seen = jnp.max(jnp.where(weighted[own], changes, 0.0))
+    return step.h * jnp.maximum(jnp.max(changes) - _UNSEEN * seen, 0.0)
 
 
 def _within(step: StepConstants, now: StepLoop, t: Scalar) -> Float[Array, " state"]:

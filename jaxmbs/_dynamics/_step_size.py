@@ -294,6 +294,89 @@ class PassageSteps(AbstractAdaptiveWrapper):
 
 
 # --------------------------------------------------------------------------------------------------
+# Steps of systems with contacts end before bodies have passed through each other.
+#
+# A body that flies on a parabola is integrated exactly by steps of any length, so that no error
+# shows what lies between their ends. A gap changes at most as fast as the relative velocity is.
+# --------------------------------------------------------------------------------------------------
+
+
+# So deep, relative to the smallest dimension of the shapes, the overlap may be within a step into
+# which the contact has not been followed by smaller ones.
+_ALLOWED_DEPTH = 0.1
+
+
+class ContactSteps(AbstractAdaptiveWrapper):
+    """A step size controller that takes no step within which two shapes may have overlapped by more
+    than a part of their size, and otherwise is `controller`. Gaps are followed by their values and
+    rates at both ends of a step."""
+
+    controller: dfx.AbstractAdaptiveStepSizeController
+
+    # Written out, as `norm` has a default in the class above.
+    def __init__(self, controller: dfx.AbstractAdaptiveStepSizeController):
+        self.controller = controller
+
+    def wrap(self, direction: Any) -> "ContactSteps":
+        inner: Any = self.controller.wrap(direction)
+        return ContactSteps(inner)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, Any]:
+        return self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        y1_candidate: Float[Array, " state"],
+        args: Packed,
+        y_error: Float[Array, " state"],
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, ...]:
+        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+        )
+        start, end = stop_gradient((jnp.asarray(t0, y0.dtype), jnp.asarray(t1, y0.dtype)))
+        part = self._followed(args, y0, y1_candidate, jnp.abs(end - start))
+        too_long = keep & (part < 1)
+        state = jax.tree.map(lambda a, b: jnp.where(too_long, a, b), controller_state, inner)
+        next_t1 = jnp.where(too_long, start + part * (end - start), next_t1)
+        next_t0 = jnp.where(too_long, start, next_t0)
+        return keep & ~too_long, next_t0, next_t1, jump, state, result
+
+    def _followed(
+        self, args: Packed, y0: Float[Array, " state"], y1: Float[Array, " state"], length: Scalar
+    ) -> Scalar:
+        """The part of a step in which no contact may have gone unnoticed, at least a tenth; 1: all
+        of it."""
+        system, y0, y1 = stop_gradient((args.opened().system, y0, y1))
+        first = system.contact_clearances(*split(system, y0))
+        last = system.contact_clearances(*split(system, y1))
+        speed = jnp.maximum(first.speed, last.speed)
+        # The least value that a function of these ends and of this slope may have in between.
+        least = (first.gap + last.gap - length * speed) / 2
+        allowed = jnp.minimum(first.gap, 0.0) - _ALLOWED_DEPTH * first.size
+        unsafe = (least < allowed) | (last.gap < allowed)
+        moving = speed > 0
+        way = first.gap - allowed
+        time = jnp.where(moving, way / jnp.where(moving, speed, 1.0), length)
+        part = jnp.clip(time / jnp.where(length > 0, length, 1.0), 0.1, 0.9)
+        return jnp.min(jnp.where(unsafe, part, 1.0))
+
+
+# --------------------------------------------------------------------------------------------------
 # A run whose elimination becomes singular ends just before that happens.
 #
 # Steps across such a configuration are halved until little is left of them. That needs no root of

@@ -32,8 +32,13 @@ from ._passages import confirmed, Passage, Passages, passed_lines
 
 
 if TYPE_CHECKING:
-    from . import _elastic_theory as elastic_theory, _stop_contacts as contacts
+    from . import (
+        _contact_forces as contact_forces,
+        _elastic_theory as elastic_theory,
+        _stop_contacts as contacts,
+    )
 else:
+    contact_forces = late(f"{__package__}._contact_forces")
     elastic_theory = late(f"{__package__}._elastic_theory")
     contacts = late(f"{__package__}._stop_contacts")
 
@@ -248,6 +253,7 @@ class Trajectory(AbstractAnswer):
             *exceeded_limits(self.system, self.times, self.multipliers),
             *self._one_sided_lines(self.times),
             *(self._stop_lines() if self.system.stops else ()),
+            *self._overlaps(),
         ]
 
     def _one_sided_lines(self, times: Array | None) -> list[str]:
@@ -264,6 +270,13 @@ class Trajectory(AbstractAnswer):
         # A run that ends at a stop says so itself.
         unmet = [] if bool(self.stopped) else ["no stop of a joint was met at the saved times"]
         return found or unmet
+
+    def _overlaps(self) -> list[str]:
+        """Sentences on bodies that overlap by much at the start."""
+        if not self.system.contacts:
+            return []
+        found = contact_forces.overlap_sentences(self.system, self.q[0], self.v[0])
+        return [sentence for _, sentence in found]
 
     def passage_lines(self) -> list[str]:
         """Sentences on the singular configurations that were passed."""

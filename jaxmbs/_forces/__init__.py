@@ -17,6 +17,21 @@ if _TYPE_CHECKING:
         StatefulForce as StatefulForce,
         UserForce as UserForce,
     )
+    from ._contact import (
+        BristleContactLoad as BristleContactLoad,
+        Contact as Contact,
+        ContactClearance as ContactClearance,
+        ContactInfo as ContactInfo,
+        ContactLoad as ContactLoad,
+        ContactState as ContactState,
+    )
+    from ._contact_shapes import (
+        AbstractContactShape as AbstractContactShape,
+        ContactBox as ContactBox,
+        ContactCapsule as ContactCapsule,
+        ContactHalfSpace as ContactHalfSpace,
+        ContactSphere as ContactSphere,
+    )
     from ._controllers import AbstractController as AbstractController, PID as PID
     from ._coulomb_friction import CoulombFriction as CoulombFriction
     from ._joint_friction import JointFriction as JointFriction
@@ -68,6 +83,21 @@ else:
             "DCMotor",
             "IdealActuator",
             "TorqueSpeed",
+        ),
+        "_contact": (
+            "BristleContactLoad",
+            "Contact",
+            "ContactClearance",
+            "ContactInfo",
+            "ContactLoad",
+            "ContactState",
+        ),
+        "_contact_shapes": (
+            "AbstractContactShape",
+            "ContactBox",
+            "ContactCapsule",
+            "ContactHalfSpace",
+            "ContactSphere",
         ),
         "_controllers": (
             "AbstractController",

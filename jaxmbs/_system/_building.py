@@ -38,6 +38,7 @@ from .._forces import (
     AbstractJointFriction,
     AbstractLoad,
     AbstractPatternForce,
+    Contact,
     in_each_joint,
     JointStop,
     Motor,
@@ -628,9 +629,11 @@ def _force_groups(
         load, markers = stack([parts[i][:2] for i in members])
         indices = Indices(**slot_indices([parts[i][2] for i in members], slots))
         own = [acting[i] for i in members]
-        motors = tuple(x.info for x in own if isinstance(x, Motor))
-        stops = tuple(x.info for x in own if isinstance(x, JointStop))
-        groups.append(ForceGroup(load, markers, indices, motors, stops))
+        infos = (
+            tuple(x.info for x in own if isinstance(x, kind))
+            for kind in (Motor, JointStop, Contact)
+        )
+        groups.append(ForceGroup(load, markers, indices, *infos))
     return tuple(groups)
 
 

@@ -27,7 +27,7 @@ from .._constraints import (
     Twists,
 )
 from .._custom_types import Indices, Scalar
-from .._forces import AbstractFrictionLaw, AbstractLoad, MotorInfo, StopInfo
+from .._forces import AbstractFrictionLaw, AbstractLoad, ContactInfo, MotorInfo, StopInfo
 from .._linalg import gather
 
 
@@ -74,13 +74,15 @@ class ConstraintGroup(eqx.Module):
 
 class ForceGroup(eqx.Module):
     """Forces of one law on the same kinds of body. Indices: `q{k}`, `v{k}` as for constraints.
-    `motors`, `stops`: what they are, if they are motors or stops of joints."""
+    `motors`, `stops`, `contacts`: what they are, if they are motors, stops of joints or contacts.
+    """
 
     load: AbstractLoad
     markers: tuple[AbstractMarker, ...]
     indices: Indices = eqx.field(static=True)
     motors: tuple[MotorInfo, ...] = eqx.field(static=True, default=())
     stops: tuple[StopInfo, ...] = eqx.field(static=True, default=())
+    contacts: tuple[ContactInfo, ...] = eqx.field(static=True, default=())
 
 
 class FrictionGroup(eqx.Module):

@@ -19,6 +19,10 @@ from .._custom_types import Scalar
 from .._forces import (
     AbstractFrictionLaw,
     AbstractStatefulLoad,
+    BristleContactLoad,
+    ContactClearance,
+    ContactLoad,
+    ContactState,
     ControlledMotorLoad,
     MotorLoad,
     MotorState,
@@ -219,6 +223,35 @@ def stop_depths(
     return jnp.concatenate(found) if found else jnp.zeros((0, 2), q.dtype)
 
 
+def contact_states(
+    groups: Sequence[ForceGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> ContactState:
+    """The state of each contact, from the ground-extended state; at least one group is of
+    contacts."""
+    own = [group for group in groups if group.contacts]
+    found = [
+        map_parts(_contact_state, group.load, frames, rates)
+        for group, (frames, rates) in zip(own, rates_of(own, q, v), strict=True)
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
+
+
+def contact_clearances(
+    groups: Sequence[ForceGroup],
+    q: Float[Array, " extended_q"],
+    v: Float[Array, " extended_v"],
+) -> ContactClearance:
+    """How far each contact is from a change, likewise."""
+    own = [group for group in groups if group.contacts]
+    found = [
+        map_parts(_contact_clearance, group.load, frames, rates)
+        for group, (frames, rates) in zip(own, rates_of(own, q, v), strict=True)
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
+
+
 def stored_energy(groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]) -> Scalar:
     """The potential energy of all loads."""
     total = jnp.zeros((), q.dtype)
@@ -267,6 +300,18 @@ def _motor_state(
 
 def _stop_state(load: StopLoad, frames: Frames, rates: Frames) -> StopState:
     return load.stop_state(frames, twists(frames, rates))
+
+
+def _contact_state(
+    load: ContactLoad | BristleContactLoad, frames: Frames, rates: Frames
+) -> ContactState:
+    return load.contact_state(frames, twists(frames, rates))
+
+
+def _contact_clearance(
+    load: ContactLoad | BristleContactLoad, frames: Frames, rates: Frames
+) -> ContactClearance:
+    return load.clearance(frames, twists(frames, rates))
 
 
 def _friction(

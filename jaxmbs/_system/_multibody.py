@@ -16,7 +16,16 @@ from .._compliances import AbstractCompliance
 from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
 from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
-from .._forces import AbstractForce, MotorInfo, MotorState, StopInfo, StopState
+from .._forces import (
+    AbstractForce,
+    ContactClearance,
+    ContactInfo,
+    ContactState,
+    MotorInfo,
+    MotorState,
+    StopInfo,
+    StopState,
+)
 from .._linalg import (
     BlockKKTMatrices,
     BlockMass,
@@ -55,6 +64,8 @@ from ._groups import (
 )
 from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
+    contact_clearances,
+    contact_states,
     friction_maps,
     FrictionMaps,
     generalized_friction,
@@ -544,6 +555,29 @@ class MultibodySystem(AbstractSystem):
         if not self.stops:
             raise ValueError("the system has no stop of a joint (forces.JointStop).")
         return stop_states(self.force_groups, *self._with_ground(q, v))
+
+    @property
+    def contacts(self) -> tuple[ContactInfo, ...]:
+        return tuple(info for group in self.force_groups for info in group.contacts)
+
+    @jitted
+    def contact_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> ContactState:
+        del t
+        if not self.contacts:
+            raise ValueError("the system has no contact (forces.Contact).")
+        return contact_states(self.force_groups, *self._with_ground(q, v))
+
+    @jitted
+    def contact_clearances(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> ContactClearance:
+        if not self.contacts:
+            raise ValueError("the system has no contact (forces.Contact).")
+        found = contact_clearances(self.force_groups, *self._with_ground(q, v))
+        size = jnp.where(jnp.isinf(found.size), self.characteristic_length(), found.size)
+        return found._replace(size=size)
 
     @jitted
     def kinetic_energy(

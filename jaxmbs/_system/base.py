@@ -8,7 +8,15 @@ from jaxtyping import Array, Float
 
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
-from .._forces import MotorInfo, MotorState, StopInfo, StopState
+from .._forces import (
+    ContactClearance,
+    ContactInfo,
+    ContactState,
+    MotorInfo,
+    MotorState,
+    StopInfo,
+    StopState,
+)
 from .._limits import Tolerances
 from .._linalg import AbstractKKTMatrices, Elasticity
 from ._loads import FrictionMaps
@@ -216,6 +224,30 @@ class AbstractSystem(eqx.Module):
         """The state of each of the `stops`: value and rate of the coordinate, depths, force, loss.
 
         **Raises:** `ValueError` for a system without stops.
+        """
+
+    @property
+    @abc.abstractmethod
+    def contacts(self) -> tuple[ContactInfo, ...]:
+        """The contacts among the forces."""
+
+    @abc.abstractmethod
+    def contact_states(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], t: RealScalarLike
+    ) -> ContactState:
+        """The state of each of the `contacts`, its arrays (contacts, ...).
+
+        **Raises:** `ValueError` for a system without contacts.
+        """
+
+    @abc.abstractmethod
+    def contact_clearances(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> ContactClearance:
+        """How far each of the `contacts` is from a change, its arrays (contacts,); a shape without
+        a dimension counts as the characteristic length.
+
+        **Raises:** likewise.
         """
 
     @abc.abstractmethod

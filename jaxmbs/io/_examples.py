@@ -408,6 +408,32 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
         },
         {"joint": "*", "joint_kind": "revolute", "sliding": 0.2, "velocity": 0.001},
     ),
+    "contact": (
+        {
+            **_BETWEEN,
+            "first": {"type": "sphere", "radius": 0.05, "at": [1.0, 0.3]},
+            "second": {"type": "capsule", "radius": 0.05, "points": [[1.2, 0.0], [1.8, 0.0]]},
+            "stiffness": 1e6,
+            "exponent": 1.5,
+            "damping": 0.2,
+            "friction": 0.5,
+            "tangential_stiffness": 1e5,
+            "tangential_damping": 10.0,
+            "relaxation_time": 0.001,
+        },
+        {
+            "bodies": ["rod", "ground"],
+            "first": {"type": "box", "size": [0.4, 0.1], "at": [1.5, 0.0], "angle": 0.1},
+            "second": {"type": "half_space", "normal": [0.0, 1.0], "at": [0.0, -1.0]},
+            "stiffness": 1e6,
+            "restitution": 0.8,
+            "impact_speed": 1.0,
+            "friction": 0.5,
+            "transition_speed": 0.001,
+            "rolling_resistance": 0.001,
+            "rolling_speed": 0.01,
+        },
+    ),
     "motor": (
         {
             "joint": "A",
@@ -443,6 +469,17 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
         },
         {"joint": "B", "coordinate": "translation", "upper": 0.4, "stiffness": 1e5, "damping": 0.5},
     ),
+}
+
+# Tables within that of a contact, in the plane; a box of space has an orientation.
+CONTACT_SHAPES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "sphere": ({"radius": 0.1, "at": [1.0, 0.0]},),
+    "capsule": ({"radius": 0.1, "points": [[0.0, 0.0], [1.0, 0.0]]},),
+    "box": (
+        {"size": [0.4, 0.1], "at": [1.0, 0.0], "angle": 0.1},
+        {"size": [0.4, 0.1, 0.2], "at": [1.0, 0.0, 0.0], "orientation": [0.8, 0.0, 0.0, 0.6]},
+    ),
+    "half_space": ({"normal": [0.0, 1.0], "at": [0.0, 0.0]},),
 }
 
 # Tables within that of a motor.

@@ -12,6 +12,7 @@ from ._registry import (
     ACTUATORS,
     BODIES,
     COMPLIANCES,
+    CONTACT_SHAPES,
     CONTROLLERS,
     ELEMENTS,
     FOLLOWS,
@@ -55,6 +56,7 @@ def json_schema() -> dict[str, Any]:
         },
         "shape": _of_types(SHAPES, None),
         "motion": _of_types(MOTIONS, None),
+        "contact_shape": _of_types(CONTACT_SHAPES, None),
         "actuator": _of_types(ACTUATORS, None),
         "controller": _of_types(CONTROLLERS, None),
     }

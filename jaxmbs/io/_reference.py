@@ -13,6 +13,7 @@ from ._registry import (
     ACTUATORS,
     BODIES,
     COMPLIANCES,
+    CONTACT_SHAPES,
     CONTROLLERS,
     ELEMENTS,
     FOLLOWS,
@@ -298,6 +299,11 @@ def reference() -> str:
                 FORCES,
                 _typed("force", "F", {**_examples.FORCES, **_examples.SPATIAL_FORCES}),
             ),
+            _section(
+                "`first` and `second` of a contact",
+                CONTACT_SHAPES,
+                _inner("first", _examples.CONTACT_SHAPES),
+            ),
             _section("`actuator` of a motor", ACTUATORS, _inner("actuator", _examples.ACTUATORS)),
             _section(
                 "`controller` of a motor", CONTROLLERS, _inner("controller", _examples.CONTROLLERS)
@@ -378,12 +384,16 @@ def _compliances() -> dict[str, tuple[dict[str, Any], ...]]:
     return {word: (entry,) for word, entry in _examples.COMPLIANCES.items()}
 
 
-def _inner(key: str, examples: Mapping[str, Mapping[str, Any]]) -> str:
+def _inner(
+    key: str, examples: Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+) -> str:
     """Tables within another one, under this key of it."""
-    lines = [
-        tables_text("driver", [{key: {"type": word, **own}}]).splitlines()[-1]
+    entries = [
+        {"type": word, **entry}
         for word, own in examples.items()
+        for entry in ([own] if isinstance(own, Mapping) else own)
     ]
+    lines = [tables_text("driver", [{key: entry}]).splitlines()[-1] for entry in entries]
     return "\n".join(f"{'' if k == 0 else '# '}{line}" for k, line in enumerate(lines))
 
 

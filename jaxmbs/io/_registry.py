@@ -17,11 +17,11 @@ from .._loading import late
 
 
 if TYPE_CHECKING:
-    from .. import _compliances, forces, motions, planar, spatial
+    from .. import _compliances, forces, motions, planar, shapes, spatial
 else:
-    _compliances, forces, motions, planar, spatial = (
+    _compliances, forces, motions, planar, shapes, spatial = (
         late(f"{__name__.split('.')[0]}.{name}")
-        for name in ("_compliances", "forces", "motions", "planar", "spatial")
+        for name in ("_compliances", "forces", "motions", "planar", "shapes", "spatial")
     )
 
 
@@ -125,8 +125,18 @@ FORCES: Mapping[str, type[Any]] = _Kinds(
         "torsion_spring": lambda: forces.TorsionSpring,
         "coulomb_friction": lambda: forces.CoulombFriction,
         "joint_friction": lambda: forces.JointFriction,
+        "contact": lambda: forces.Contact,
         "motor": lambda: forces.Motor,
         "joint_stop": lambda: forces.JointStop,
+    }
+)
+# Tables within that of a contact.
+CONTACT_SHAPES: Mapping[str, type[Any]] = _Kinds(
+    {
+        "sphere": lambda: shapes.ContactSphere,
+        "capsule": lambda: shapes.ContactCapsule,
+        "box": lambda: shapes.ContactBox,
+        "half_space": lambda: shapes.ContactHalfSpace,
     }
 )
 # Tables within that of a motor.
@@ -177,6 +187,7 @@ TYPES: Mapping[str, Mapping[int, Mapping[str, type[Any]]]] = MappingProxyType(
         "compliance": {2: COMPLIANCES, 3: COMPLIANCES},
         "element": ELEMENTS,
         "motion": {2: MOTIONS, 3: MOTIONS},
+        "contact_shape": {2: CONTACT_SHAPES, 3: CONTACT_SHAPES},
         "actuator": {2: ACTUATORS, 3: ACTUATORS},
         "controller": {2: CONTROLLERS, 3: CONTROLLERS},
     }

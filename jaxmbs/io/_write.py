@@ -18,7 +18,7 @@ from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialPart
 from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of, keys_of
-from .._forces import AbstractActuator, AbstractController
+from .._forces import AbstractActuator, AbstractContactShape, AbstractController
 from .._parameters import Parameters
 from .._system import Model
 from ._digits import digits_of_tables, with_digits, written
@@ -27,6 +27,7 @@ from ._read import model_from_tables
 from ._registry import (
     ACTUATORS,
     BODIES,
+    CONTACT_SHAPES,
     CONTROLLERS,
     ELEMENTS,
     followed,
@@ -338,6 +339,11 @@ def _(value: AbstractActuator) -> Item:
 @_value.register
 def _(value: AbstractController) -> Item:
     return _inner_table(value, "controller", CONTROLLERS)
+
+
+@_value.register
+def _(value: AbstractContactShape) -> Item:
+    return _inner_table(value, "shape of contact", CONTACT_SHAPES)
 
 
 def _inner_table(value: Any, noun: str, classes: Mapping[str, type[Any]]) -> Item:

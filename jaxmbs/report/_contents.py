@@ -12,7 +12,15 @@ from jaxtyping import Array, Float, Int
 
 from .._checks import picked
 from .._drawing import Skeleton, skeleton
-from .._dynamics import motor_duty, MotorDuty, stop_contacts, StopContacts, Trajectory
+from .._dynamics import (
+    contact_forces,
+    ContactForces,
+    motor_duty,
+    MotorDuty,
+    stop_contacts,
+    StopContacts,
+    Trajectory,
+)
 from .._errors import ModelError
 from .._mobility import Mobility, without_asking
 from .._programs import Compiling, program
@@ -321,8 +329,8 @@ class Contents(NamedTuple):
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
     - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
     - `dependent`, `releases`: of the first state, None where nothing was decided; `mobility`: the
-      real one, None where it cannot be another than n - rank. `duty`: of the motors, and
-      `contacts`: of the stops of joints along a motion; None without any.
+      real one, None where it cannot be another than n - rank. `duty`: of the motors, `stops`: of
+      the stops of joints, `contacts`: of bodies, along a motion; None without any.
     """
 
     trajectory: Trajectory
@@ -340,7 +348,8 @@ class Contents(NamedTuple):
     releases: Releases | None
     mobility: Mobility | None
     duty: MotorDuty | None
-    contacts: StopContacts | None
+    stops: StopContacts | None
+    contacts: ContactForces | None
 
 
 def prepare_contents(
@@ -397,7 +406,8 @@ def contents_of(
         else None,
         mobility=without_asking(first, system, q, t) if explained else None,
         duty=motor_duty(trajectory) if system.motors and moves else None,
-        contacts=stop_contacts(trajectory) if system.stops and moves else None,
+        stops=stop_contacts(trajectory) if system.stops and moves else None,
+        contacts=contact_forces(trajectory) if system.contacts else None,
     )
 
 

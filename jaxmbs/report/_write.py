@@ -160,7 +160,8 @@ def words_of(
         "released": released,
         "remarks": remarks,
         "duty": None if contents.duty is None else contents.duty.described().tables[0],
-        "contacts": None if contents.contacts is None else contents.contacts.described(),
+        "stops": None if contents.stops is None else contents.stops.described(),
+        "contacts": None if contents.contacts is None else contents.contacts.described().tables[0],
         "method": method_of(contents, notes),
     }
 

@@ -24,6 +24,7 @@ from ._setup import (
     InconsistentVelocity,
     Island,
     OpenJoint,
+    OverlappingContact,
     PressedStop,
     RestingDriver,
     UnusedBody,
@@ -54,5 +55,6 @@ RULES: tuple[AbstractRule, ...] = (
     Island(),
     IdleMotor(),
     PressedStop(),
+    OverlappingContact(),
     Release(),
 )

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._checks import listed
+from ..._dynamics import overlap_sentences
 from ..._forces import AbstractBodyForce, Motor
 from ..._system import Model
 from .._findings import Finding, Part, Severity
@@ -176,6 +177,25 @@ class PressedStop(AbstractRule):
                     [Part("force", stop.name)],
                     amount=float(own[end]),
                 )
+
+
+class OverlappingContact(AbstractRule):
+    """Shapes in contact that overlap by much at the start."""
+
+    code: ClassVar[str] = "JM507"
+    name: ClassVar[str] = "overlapping-contact"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "Two shapes in contact overlap in the reference configuration by more than a twentieth of "
+        "their smallest dimension, so that a simulation begins with a force that throws them "
+        "apart. Move one of the bodies or the place of its shape, or turn the normal of the "
+        "half-space round; it points out of the half-space."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        system = subject.system
+        for contact, said in overlap_sentences(system, system.reference_q, system.initial_v):
+            yield self.finding(said, [Part("force", contact.name)])
 
 
 class RestingDriver(AbstractRule):

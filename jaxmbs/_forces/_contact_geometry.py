@@ -1,0 +1,241 @@
+"""Distances between shapes in contact, and the points where they touch.
+
+A shape is evaluated in the axes of its marker, which has its origin in the shape. A pair of shapes
+has one possible contact point or several: one for each end of a capsule and each corner of a box
+above a half-space, one between other shapes. All functions hold in the plane and in space.
+
+Where a distance has no gradient, a direction is chosen and the derivative is that of the chosen
+branch: the last axis of the world where centres coincide or axes of capsules cross, the nearest
+face for a point within a box.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._constraints import Frames
+from .._custom_types import Scalar
+from .._geometry import rotated
+
+
+class Touch(NamedTuple):
+    """The possible contact points of a pair of shapes.
+
+    - `gap` (points,): distance of the surfaces (m), negative where they overlap.
+    - `normal` (points, dim): the unit vector in the world from the second shape to the first.
+    - `levers`: of each shape the vectors (points, dim) (m, world axes) from the origin of its
+      marker to the contact point, which is halfway between the surfaces.
+    """
+
+    gap: Float[Array, " points"]
+    normal: Float[Array, "points dim"]
+    levers: tuple[Float[Array, "points dim"], Float[Array, "points dim"]]
+
+
+class Ball(eqx.Module):
+    """A sphere, in the plane a disc: `radius` (m) about the marker's origin; zero is a point."""
+
+    radius: Scalar
+
+
+class Rod(eqx.Module):
+    """A capsule: all points within `radius` (m) of the segment from -`half` to `half` (m, marker
+    axes)."""
+
+    radius: Scalar
+    half: Float[Array, " dim"]
+
+
+class Block(eqx.Module):
+    """A box about the marker's origin, along its axes: `half` of its edges (m)."""
+
+    half: Float[Array, " dim"]
+
+
+class Wall(eqx.Module):
+    """A half-space: all points behind the plane through the marker's origin with the outward
+    unit vector `normal` (marker axes)."""
+
+    normal: Float[Array, " dim"]
+
+
+def _unit(
+    vector: Float[Array, " dim"], size: Scalar | None = None
+) -> tuple[Scalar, Float[Array, " dim"]]:
+    """Length and direction of a vector; where it vanishes, zero and the last axis, of derivative
+    zero. `size`: of the numbers whose difference it is, if it is more than one difference; it
+    vanishes where it is their rounding."""
+    square = vector @ vector
+    least = 0.0 if size is None else (100 * jnp.finfo(vector.dtype).eps * size) ** 2
+    apart = square > least
+    length = jnp.sqrt(jnp.where(apart, square, 1.0))
+    last = np.eye(len(vector), dtype=vector.dtype)[-1]
+    return jnp.where(apart, length, 0.0), jnp.where(apart, vector / length, last)
+
+
+def _round(
+    between: Float[Array, " dim"],
+    centre: Float[Array, " dim"],
+    radii: tuple[Scalar, Scalar],
+    apart: Float[Array, " dim"],
+    size: Scalar | None = None,
+) -> Touch:
+    """The touch of two spheres. `between`: from the second's centre to the first's; `centre`: of
+    the first, from its marker; `apart`: from the second marker to the first; `size` as of
+    `_unit`."""
+    distance, normal = _unit(between, size)
+    gap = distance - radii[0] - radii[1]
+    lever = centre - normal * (radii[0] + gap / 2)
+    return Touch(gap[None], normal[None], (lever[None], (lever + apart)[None]))
+
+
+def _apart(frames: Frames) -> Float[Array, " dim"]:
+    """From the origin of the second marker to that of the first (m)."""
+    # Differences first, so that nothing but them is rounded far from the world's origin.
+    return frames[0].origin - frames[1].origin
+
+
+def _ball_ball(first: Ball, second: Ball, frames: Frames) -> Touch:
+    apart = _apart(frames)
+    return _round(apart, jnp.zeros_like(apart), (first.radius, second.radius), apart)
+
+
+def _ball_rod(first: Ball, second: Rod, frames: Frames) -> Touch:
+    apart = _apart(frames)
+    half = rotated(frames[1].rotation, second.half)
+    along = _clipped(_ratio(apart @ half, half @ half))
+    radii, size = (first.radius, second.radius), jnp.max(jnp.abs(half))
+    return _round(apart - along * half, jnp.zeros_like(apart), radii, apart, size)
+
+
+def _rod_rod(first: Rod, second: Rod, frames: Frames) -> Touch:
+    """Of the points s h1 of the first axis and t h2 of the second the nearest ones: the minimum of
+    a convex quadratic over -1 <= s, t <= 1.
+
+    Of parallel axes it is not unique, and the middle of where they lie side by side is taken. It
+    is the limit of a small weight on the distance from that middle, which keeps derivatives finite
+    next to parallel axes and is below rounding elsewhere.
+    """
+    apart = _apart(frames)
+    h1, h2 = (rotated(f.rotation, own.half) for f, own in zip(frames, (first, second), strict=True))
+    a, e, b = h1 @ h1, h2 @ h2, h1 @ h2
+    f1, f2 = h1 @ apart, h2 @ apart
+    # Where the ends of the second project on the first.
+    middle, width = _ratio(-f1, a), _ratio(jnp.abs(b), a)
+    low, high = jnp.maximum(middle - width, -1.0), jnp.minimum(middle + width, 1.0)
+    middle = _clipped((low + high) / 2)
+    weight = 1e4 * jnp.finfo(apart.dtype).eps * a * e
+    s = _clipped(
+        _ratio(b * f2 - e * f1 + weight * middle, jnp.maximum(a * e - b * b, 0.0) + weight)
+    )
+    t = _clipped(_ratio(b * s + f2, e))
+    s = _clipped(_ratio(b * t - f1, a))
+    centre = s * h1
+    radii, size = (first.radius, second.radius), jnp.max(jnp.abs(jnp.stack([h1, h2])))
+    return _round(apart + centre - t * h2, centre, radii, apart, size)
+
+
+def _ratio(above: Scalar, below: Scalar) -> Scalar:
+    """Zero where `below` is, as of a capsule without length."""
+    some = below > 0
+    return jnp.where(some, above / jnp.where(some, below, 1.0), 0.0)
+
+
+def _clipped(x: Scalar) -> Scalar:
+    return jnp.minimum(jnp.maximum(x, -1.0), 1.0)
+
+
+def _points_wall(
+    points: Float[Array, "points dim"], radius: Scalar, wall: Wall, frames: Frames
+) -> Touch:
+    """Spheres about points of the first marker (world axes) above a half-space."""
+    apart = _apart(frames)
+    normal = rotated(frames[1].rotation, wall.normal)
+    gap = (points + apart[None]) @ normal - radius
+    levers = points - (radius + gap / 2)[:, None] * normal[None]
+    normals = jnp.broadcast_to(normal[None], points.shape)
+    return Touch(gap, normals, (levers, levers + apart[None]))
+
+
+def _ball_wall(first: Ball, second: Wall, frames: Frames) -> Touch:
+    centre = jnp.zeros_like(frames[0].origin)[None]
+    return _points_wall(centre, first.radius, second, frames)
+
+
+def _rod_wall(first: Rod, second: Wall, frames: Frames) -> Touch:
+    half = rotated(frames[0].rotation, first.half)
+    return _points_wall(jnp.stack([-half, half]), first.radius, second, frames)
+
+
+def _block_wall(first: Block, second: Wall, frames: Frames) -> Touch:
+    dimension = first.half.shape[0]
+    signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * dimension, indexing="ij"), axis=-1)
+    corners = signs.reshape(-1, dimension).astype(first.half.dtype) * first.half[None]
+    turned = corners @ frames[0].rotation.T
+    return _points_wall(turned, jnp.zeros((), turned.dtype), second, frames)
+
+
+def _ball_block(first: Ball, second: Block, frames: Frames) -> Touch:
+    apart = _apart(frames)
+    rotation = frames[1].rotation
+    centre = rotation.T @ apart
+    outside, outward = _unit(centre - jnp.clip(centre, -second.half, second.half))
+    within = jnp.abs(centre) - second.half
+    face = jnp.argmax(within)
+    chosen = jnp.arange(len(within)) == face
+    inward = jnp.where(chosen, jnp.where(centre < 0, -1.0, 1.0), 0.0).astype(centre.dtype)
+    is_outside = outside > 0
+    distance = jnp.where(is_outside, outside, jnp.where(chosen, within, 0.0).sum())
+    normal = rotation @ jnp.where(is_outside, outward, inward)
+    gap = distance - first.radius
+    lever = -normal * (first.radius + gap / 2)
+    return Touch(gap[None], normal[None], (lever[None], (lever + apart)[None]))
+
+
+_TOUCH: Mapping[tuple[type[Any], type[Any]], Callable[[Any, Any, Frames], Touch]] = (
+    MappingProxyType(
+        {
+            (Ball, Ball): _ball_ball,
+            (Ball, Rod): _ball_rod,
+            (Rod, Rod): _rod_rod,
+            (Ball, Wall): _ball_wall,
+            (Rod, Wall): _rod_wall,
+            (Block, Wall): _block_wall,
+            (Ball, Block): _ball_block,
+        }
+    )
+)
+
+
+def is_known(first: Any, second: Any) -> bool:
+    """Is the distance of the two kinds of shapes known, in this order or the other?"""
+    kinds = type(first), type(second)
+    return kinds in _TOUCH or kinds[::-1] in _TOUCH
+
+
+def touch(first: Any, second: Any, frames: Frames) -> Touch:
+    """The possible contact points of two shapes at their markers."""
+    found = _TOUCH.get((type(first), type(second)))
+    if found is not None:
+        return found(first, second, frames)
+    other = _TOUCH[type(second), type(first)](second, first, frames[::-1])
+    on_second, on_first = other.levers
+    return Touch(other.gap, -other.normal, (on_first, on_second))
+
+
+def has_fixed_normal(first: Any, second: Any) -> bool:
+    """Is the normal of the pair fixed in one of the bodies?"""
+    return Wall in (type(first), type(second))
+
+
+def point_count(first: Any, second: Any, dimension: int) -> int:
+    """Number of possible contact points of a pair."""
+    kinds = {type(first), type(second)}
+    if Wall not in kinds:
+        return 1
+    return 2**dimension if Block in kinds else 2 if Rod in kinds else 1
