@@ -125,8 +125,8 @@ def test_gaps_of_random_poses(pair: str, dimension: int):
         # The order of a pair is that of its bodies.
         other = found(second, first, frames[::-1])
         assert np.allclose(other.gap, at.gap, rtol=0, atol=1e-14)
-        # (The small weight on the middle of parallel capsules moves points by 1e-12 or so.)
-        assert np.allclose(other.normal, -at.normal, rtol=0, atol=1e-9)
+        # (The small weight on the middle of parallel capsules moves points by 1e-10 or so.)
+        assert np.allclose(other.normal, -at.normal, rtol=0, atol=1e-7)
     # (The oracle's bounded least squares end at 1e-10 or so.)
     assert worst < 1e-9
 
