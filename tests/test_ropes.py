@@ -13,7 +13,7 @@ from helpers import forward_and_reverse
 from scipy.integrate import solve_ivp
 
 import jaxmbs as jm
-from jaxmbs import forces, planar, reactions, spatial
+from jaxmbs import bounds, forces, planar, reactions, spatial
 from jaxmbs._dynamics._ropes_left import ropes_left
 from jaxmbs.formulations import MinimumNorm
 
@@ -232,6 +232,33 @@ def test_length_of_a_belt():
         for other, expected in ((sense, opened), (-sense, closed)):
             belt = planar.Belt("B", ("p", "w"), **given, senses=[sense, other])
             assert float(belt.reference_length()) == pytest.approx(expected, rel=1e-14)
+
+
+def test_rows_of_a_belt_add_up_to_its_length():
+    """Of a belt of three pulleys and a given length, wherever the pulleys stand and turn."""
+    names, radii, senses = ("p", "w", "u"), [0.2, 0.5, 0.3], [1, 1, -1]
+    points = np.array([(0.0, 0.0), (2.0, 0.0), (1.0, 1.5)])
+    bodies = [weight(name, *point, 1.0) for name, point in zip(names, points, strict=True)]
+    belt = planar.Belt("B", names, points=points, radii=radii, senses=senses, length=8.0)
+    system = jm.MultibodySystem(bodies, [belt])
+    moved = points + np.array([(0.1, -0.2), (0.3, 0.1), (-0.1, 0.4)])
+    q = np.concatenate([moved, [[0.3], [-2.0], [1.0]]], axis=1).ravel()
+    there = planar.Belt("B", names, points=moved, radii=radii, senses=senses)
+    total = float(jnp.sum(system.position_residual(jnp.asarray(q), 0.0)))
+    assert total == pytest.approx(float(there.reference_length()) - 8.0, abs=1e-13)
+
+
+@pytest.mark.thorough
+def test_spans_that_pull_bound_the_load_of_a_bearing():
+    """The slack span carries nothing at least, so that the bearing carries the other one."""
+    bodies, joints, loads = drive("belt", [1, 1])
+    system = jm.MultibodySystem(bodies, joints, forces=loads, gravity=DOWN)
+    pulls = [bounds.PullsOnly("belt.1"), bounds.PullsOnly("belt.2")]
+    found = jm.ranges(system, system.reference_q, bounds=pulls)
+    least = 0.4 * MOTOR / (0.02 + 0.4 * 0.16) * 0.4 / 0.5
+    wrench = found.wrench("belt K")
+    assert float(wrench.force_low[0]) == pytest.approx(least * np.sqrt(1 - 0.15**2), rel=1e-6)
+    assert np.isinf(float(wrench.force_high[0]))
 
 
 def test_fixed_centres_leave_the_pretension_open():
