@@ -115,7 +115,6 @@ PARTS["slender 3"] = Part(
 # Keys of joints that may be left out.
 _OPTIONAL = (
     *("length", "carrier", "closed", "senses", "pressure_angle", "helix_angle", "flank"),
-    *("length", "carrier", "pressure_angle", "helix_angle", "flank", "closed"),
     *("profile", "radii", "centre", "radius", "pitch_curve", "face"),
 )
 
