@@ -609,6 +609,47 @@ def test_the_table_of_a_run():
         contact_forces(alone)
 
 
+def test_a_sub_assembly_is_moved_with_its_contacts():
+    """Gaps of all shapes are the same wherever it is put; a number within a shape has a name."""
+    ball = {"name": "ball", "mass": 1.0, "inertia": [0.1] * 3, "position": [0.0, 0.0, 1.0]}
+    brick = {"name": "brick", "mass": 1.0, "inertia": [0.1, 0.2, 0.3], "position": [0.0, 0.0, 5.0]}
+    space = {"type": "half_space", "normal": [0.0, 0.0, 1.0], "at": [0.0, 0.0, 0.0]}
+    sphere = {"type": "sphere", "radius": 0.2}
+    box: dict[str, Any] = {"type": "box", "size": [0.1, 0.2, 0.3]}
+    turned = box | {"at": [0.0, 0.0, 4.0], "orientation": [0.8, 0.0, 0.0, 0.6]}
+    rod = {"type": "capsule", "radius": 0.1, "points": [[0.0, 0.0, 4.0], [0.0, 1.0, 4.0]]}
+    pairs = [
+        (["ball", "ground"], sphere, space),
+        (["brick", "ground"], box, space),
+        (["brick", "ball"], turned, sphere),
+        (["brick", "ball"], rod, sphere),
+    ]
+    force = [
+        {"name": f"c{k}", "type": "contact", "bodies": bodies, "first": a, "second": b}
+        | {"stiffness": 1e5}
+        for k, (bodies, a, b) in enumerate(pairs)
+    ]
+    gaps = []
+    for place in ({}, {"position": [1.0, 2.0, 3.0], "orientation": [0.6, 0.64, 0.48, 0.0]}):
+        content = {
+            "schema": 1,
+            "dimension": 3,
+            "assembly": [{"name": "toy", "body": [ball, brick], "force": force}],
+            "use": [{"name": "u", "assembly": "toy", **place}],
+        }
+        model = jm.io.model_from_tables(content)
+        system = model.system()
+        found = system.contact_states(system.reference_q, system.initial_v, 0.0)
+        order = [info.name for info in system.contacts]
+        gaps.append(dict(zip(order, found.gap.tolist(), strict=True)))
+        wider = jm.vary(model, {"forces.u c3.first.radius": 0.3}).forces[3]
+        assert isinstance(wider, forces.Contact)
+        assert float(wider.first.radius) == 0.3
+    expected = {"u c0": 0.8, "u c1": 4.85, "u c2": 2.65, "u c3": 2.7}
+    for own in gaps:
+        assert own == pytest.approx(expected, abs=1e-12)
+
+
 def test_overlaps_at_the_start_are_told():
     system = disc(height=0.08)
     found = run(system, 0.001)
