@@ -11,6 +11,7 @@ some speed it would have to pull: the follower lifts off, where the cam decelera
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar
@@ -89,7 +90,7 @@ outline = path + ROLLER * normal / np.linalg.norm(normal, axis=1)[:, None]
 outline = np.vstack([outline, outline[:1]]) * 1e3
 profile.fill(*outline.T, facecolor="0.85", edgecolor="k", linewidth=1.5, label="cam")
 profile.plot(*ring.T, "k--", linewidth=1.0, label="path of the roller's centre")
-profile.add_patch(plt.Circle((start * 1e3, 0.0), ROLLER * 1e3, fill=False, linewidth=1.2))
+profile.add_patch(Circle((start * 1e3, 0.0), ROLLER * 1e3, fill=False, linewidth=1.2))
 profile.plot([0.0], [0.0], "k+", markersize=9)
 profile.set_aspect("equal")
 profile.set_xlabel("x (mm)")

@@ -170,7 +170,7 @@ PARTS["rope 2"] = Part(
     ("type", "bodies", "points"),
 )
 _joint(2, "belt", ".1 .2", points=PAIR[2], radii=[0.2, 0.3], senses=[1.0, -1.0], carrier="ground")
-_TEETH = {"carrier": "ground", "pressure_angle": 0.25, "flank": -1}
+_TEETH: dict[str, Any] = {"carrier": "ground", "pressure_angle": 0.25, "flank": -1}
 _joint(2, "gear_pair", points=PAIR[2], teeth=[40, 20], **_TEETH)
 _joint(2, "rack_and_pinion", points=PAIR[2], **_TEETH)
 _joint(2, "knife_edge", bodies=["bar"], at=_AT[2], direction=_AXIS[2])
@@ -192,7 +192,7 @@ _joint(
     axes=[[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]],
     coefficients=[0.0, 0.5],
 )
-_HELICAL = _TEETH | {"helix_angle": 0.25}
+_HELICAL: dict[str, Any] = _TEETH | {"helix_angle": 0.25}
 _joint(3, "gear_pair", points=PAIR[3], axis=_AXIS[3], teeth=[-60, 20], **_HELICAL)
 _joint(3, "rack_and_pinion", points=PAIR[3], axis=_AXIS[3], **_HELICAL)
 _joint(

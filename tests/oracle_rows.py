@@ -421,7 +421,7 @@ def best_place(spline, condition, merit):
     u = np.linspace(0.0, spline.x[-1], 4001)
     values = condition(u)
     changes = np.flatnonzero(values[:-1] * values[1:] <= 0)
-    found = [brentq(condition, u[k], u[k + 1], xtol=1e-15, rtol=1e-14) for k in changes]
+    found = [brentq(condition, u[k], u[k + 1], xtol=1e-15) for k in changes]
     return min(found, key=merit)
 
 

@@ -29,6 +29,8 @@ DRIVEN = {
         ("translational0", "translation"),
     ),
 }
+# Constraints of the plane that are functions of a user, which the oracle does not know.
+FUNCTIONS = ("geometric", "velocity")
 # Rows of relative rotations, which the oracle knows where axes are parallel, or nothing is turned.
 TURNED = ("fixed", "translational", "screw", "driver")
 PENDULUM = {
@@ -134,7 +136,10 @@ class Park:
         draw = Draw(3, self.dimension, 1.0, 0.0)
         # Constraints that are functions are the same in space as in the plane.
         cases = [
-            c for c in JOINTS if c.dimension == self.dimension and (c.oracle or c.dimension == 2)
+            c
+            for c in JOINTS
+            if c.dimension == self.dimension
+            and (c.oracle or (c.dimension == 2 and c.type in FUNCTIONS))
         ]
         joints = [
             {"name": f"{case.type}{k}", "type": case.type, **case.keys(draw), **variant}
@@ -150,7 +155,7 @@ class Park:
                 for joint, coordinate in DRIVEN[self.dimension]
             ],
         }
-        known = [joint for joint in joints if "function" not in joint]
+        known = [joint for joint in joints if joint["type"] in oracle.JOINTS]
         names = (*BUILT_IN[self.dimension], *RANDOM[self.dimension])
         tables = [plain({**alone, "joint": known})]
         tables += [renamed(mechanism(self.dimension, name), name) for name in names]
