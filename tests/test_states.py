@@ -110,6 +110,7 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "motor_states": lambda s, q, v, t: s.motor_states(q, v, t),
     "stop_depths": lambda s, q, v, t: s.stop_depths(q),
     "stop_states": lambda s, q, v, t: s.stop_states(q, v, t),
+    "wound": lambda s, q, v, t: s.wound(q, t),
     "places": lambda s, q, v, t: s.places(q, v, t),
     "position_residual": lambda s, q, v, t: s.position_residual(q, t),
     "rate": lambda s, q, v, t: s.rate(q, v),
