@@ -241,6 +241,7 @@ NO_V = {"assemble", "equilibrium", "inverse_dynamics", "kinematics", "Misfit", "
     "position_residual",
     "scaled_residual",
     "stop_depths",
+    "wound",
 }
 NO_T = {"inverse_dynamics", "kinematics", "difference", "kinetic_energy", "mass_matrix"} | {
     "places",
