@@ -629,12 +629,14 @@ def _force_groups(
         load, markers = stack([parts[i][:2] for i in members])
         indices = Indices(**slot_indices([parts[i][2] for i in members], slots))
         own = [acting[i] for i in members]
-        infos = (
-            tuple(x.info for x in own if isinstance(x, kind))
-            for kind in (Motor, JointStop, Contact)
-        )
-        groups.append(ForceGroup(load, markers, indices, *infos))
+        motors, stops, contacts = (_infos(own, kind) for kind in (Motor, JointStop, Contact))
+        groups.append(ForceGroup(load, markers, indices, motors, stops, contacts))
     return tuple(groups)
+
+
+def _infos(forces: Sequence[AbstractForce], kind: type[Any]) -> tuple[Any, ...]:
+    """What the forces of a kind are in words."""
+    return tuple(force.info for force in forces if isinstance(force, kind))
 
 
 def _friction_groups(
