@@ -161,6 +161,7 @@ def with_stop(**keys: Any) -> dict[str, Any]:
     joint = content["driver"][0]["joint"]
     stop = {"name": "buffer", "type": "joint_stop", "joint": joint, "stiffness": 1e4, **keys}
     content["force"].append(stop)
+    return content
 
 
 def with_contact() -> dict[str, Any]:

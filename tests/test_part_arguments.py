@@ -251,6 +251,8 @@ def _is_longer(value: Any, given: Any) -> bool:
         not isinstance(value, np.ndarray)
         or value.dtype != float
         or np.ndim(value) != np.ndim(given)
+        # What is left out has no length.
+        or given is None
     ):
         return False
     return len(value) > len(given)

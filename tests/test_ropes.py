@@ -238,7 +238,7 @@ def test_rows_of_a_belt_add_up_to_its_length():
     """Of a belt of three pulleys and a given length, wherever the pulleys stand and turn."""
     names, radii, senses = ("p", "w", "u"), [0.2, 0.5, 0.3], [1, 1, -1]
     points = np.array([(0.0, 0.0), (2.0, 0.0), (1.0, 1.5)])
-    bodies = [weight(name, *point, 1.0) for name, point in zip(names, points, strict=True)]
+    bodies = [weight(name, x, y, 1.0) for name, (x, y) in zip(names, points, strict=True)]
     belt = planar.Belt("B", names, points=points, radii=radii, senses=senses, length=8.0)
     system = jm.MultibodySystem(bodies, [belt])
     moved = points + np.array([(0.1, -0.2), (0.3, 0.1), (-0.1, 0.4)])
