@@ -655,6 +655,7 @@ def test_a_sub_assembly_is_moved_with_its_contacts():
         gaps.append(dict(zip(order, found.gap.tolist(), strict=True)))
         wider = jm.vary(model, {"forces.u c3.first.radius": 0.3}).forces[3]
         assert isinstance(wider, forces.Contact)
+        assert isinstance(wider.first, shapes.ContactCapsule)
         assert float(wider.first.radius) == 0.3
     expected = {"u c0": 0.8, "u c1": 4.85, "u c2": 2.65, "u c3": 2.7}
     for own in gaps:

@@ -634,7 +634,7 @@ def _force_groups(
     return tuple(groups)
 
 
-def _infos(forces: Sequence[AbstractForce], kind: type[Any]) -> tuple[Any, ...]:
+def _infos(forces: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
     """What the forces of a kind are in words."""
     return tuple(force.info for force in forces if isinstance(force, kind))
 
