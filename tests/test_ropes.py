@@ -710,3 +710,28 @@ def test_belts_that_cannot_be(keys, words):
     }
     with pytest.raises(ValueError, match=words):
         planar.Belt("B", **(given | keys))
+
+
+@pytest.mark.parametrize("damping", [0.0, 3e3])
+def test_no_step_passes_over_the_pull_of_a_rope(damping: float) -> None:
+    """A weight falls for a metre into a stiff rope."""
+    weight = planar.Body("weight", mass=1.0, inertia=1.0, position=(0.0, -1.0))
+    guide = planar.Translational("guide", ("ground", "weight"), (0.0, -1.0), (0.0, 1.0))
+    rope = forces.ElasticRope(
+        "rope",
+        ("ground", "weight"),
+        points=((0.0, 0.0), (0.0, -1.0)),
+        stiffness=1e7,
+        damping=damping,
+        length=2.0,
+    )
+    system = jm.MultibodySystem([weight], [guide], [], [rope], gravity=(0.0, -9.81))
+    times = np.sqrt(2 / 9.81) * np.linspace(0.0, 2.0, 101)
+    run = jm.simulate(system, system.reference_q, system.initial_v, float(times[-1]), times=times)
+    height = np.asarray(run.q)[:, 1] + 2.0
+    assert np.min(height) > -0.003
+    highest = np.max(height[52:])
+    if damping:
+        assert 0.0 < highest < 0.9
+    else:
+        assert highest == pytest.approx(1.0, rel=1e-2)

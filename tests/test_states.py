@@ -105,6 +105,7 @@ METHODS: Mapping[str, Callable[[Any, Any, Any, Any], Any]] = {
     "friction_maps": lambda s, q, v, t: s.friction_maps(q, v, t),
     "kinetic_energy": lambda s, q, v, t: s.kinetic_energy(q, v),
     "mass_matrix": lambda s, q, v, t: s.mass_matrix(q),
+    "clearances": lambda s, q, v, t: s.clearances(q, v),
     "contact_clearances": lambda s, q, v, t: s.contact_clearances(q, v),
     "contact_states": lambda s, q, v, t: s.contact_states(q, v, t),
     "motor_states": lambda s, q, v, t: s.motor_states(q, v, t),
@@ -249,6 +250,7 @@ NO_T = {"inverse_dynamics", "kinematics", "difference", "kinetic_energy", "mass_
     "rate",
     "retract",
     "stop_depths",
+    "clearances",
     "contact_clearances",
 }
 

@@ -48,9 +48,9 @@ from ._solver import Kept, projected_solver
 from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
 from ._step_size import (
     clear_places,
-    ContactSteps,
     ended_by_guard,
     guarded,
+    OnsetSteps,
     PassageSteps,
     starting,
     under_way,
@@ -310,8 +310,8 @@ def controller_of(
     steps: Any = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
     if places_passages(integration):
         steps = PassageSteps(steps, clear_places(tableau_of(integration.solver).nodes))
-    if system.contacts:
-        steps = ContactSteps(steps)
+    if system.one_sided:
+        steps = OnsetSteps(steps)
     return onto_knots(steps, system)
 
 

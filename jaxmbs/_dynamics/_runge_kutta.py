@@ -796,7 +796,7 @@ def _error(
         own = step.h * sum_of_products(step.of_error[: step.last, None], slopes, 0, apart=False)
         own = own + last_slope * gather(moved.slope, states)
         apart = apart + jnp.abs(scatter_add([own], [states], len(apart)))
-    if system.contacts:
+    if system.one_sided:
         unseen = _unseen_change(step, now, moved) * step.unit
         apart = apart + jnp.concatenate([jnp.zeros_like(moved.q), unseen])
     if step.projecting:
@@ -823,8 +823,8 @@ def _unseen_change(step: StepConstants, now: StepLoop, moved: _Moved) -> Scalar:
     """A change of acceleration within the step that its error does not contain, times its length:
     velocities relative to their units; zero of smooth forces.
 
-    A step that leads into a contact may be so long that the force at a stage throws the next ones
-    out of the contact. If the stages within it are those without weight (four of Dopri8), the step
+    A step that leads into a contact, or a stop, may be so long that the force at a stage throws the
+    next ones out of it. If the stages within it are those without weight (four of Dopri8), the step
     and its error are those of a motion without contact. So is the error where the end alone is in
     contact.
     """

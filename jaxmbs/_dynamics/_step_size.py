@@ -294,7 +294,8 @@ class PassageSteps(AbstractAdaptiveWrapper):
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps of systems with contacts end before bodies have passed through each other.
+# Steps of systems with one-sided forces (contacts, stops of joints, elastic ropes) end before a gap
+# has closed unseen.
 #
 # A body that flies on a parabola is integrated exactly by steps of any length, so that no error
 # shows what lies between their ends. A gap changes at most as fast as the relative velocity is.
@@ -302,14 +303,14 @@ class PassageSteps(AbstractAdaptiveWrapper):
 
 
 # So deep, relative to the smallest dimension of the shapes, the overlap may be within a step into
-# which the contact has not been followed by smaller ones.
+# which the contact has not been followed by smaller ones; others likewise (`Clearance`).
 _ALLOWED_DEPTH = 0.1
 
 
-class ContactSteps(AbstractAdaptiveWrapper):
+class OnsetSteps(AbstractAdaptiveWrapper):
     """A step size controller that takes no step within which two shapes may have overlapped by more
-    than a part of their size, and otherwise is `controller`. Gaps are followed by their values and
-    rates at both ends of a step."""
+    than a part of their size, or another one-sided force set in unseen, and otherwise is
+    `controller`. Gaps are followed by their values and rates at both ends of a step."""
 
     controller: dfx.AbstractAdaptiveStepSizeController
 
@@ -317,9 +318,9 @@ class ContactSteps(AbstractAdaptiveWrapper):
     def __init__(self, controller: dfx.AbstractAdaptiveStepSizeController):
         self.controller = controller
 
-    def wrap(self, direction: Any) -> "ContactSteps":
+    def wrap(self, direction: Any) -> "OnsetSteps":
         inner: Any = self.controller.wrap(direction)
-        return ContactSteps(inner)
+        return OnsetSteps(inner)
 
     def init(
         self,
@@ -362,8 +363,8 @@ class ContactSteps(AbstractAdaptiveWrapper):
         """The part of a step in which no contact may have gone unnoticed, at least a tenth; 1: all
         of it."""
         system, y0, y1 = stop_gradient((args.opened().system, y0, y1))
-        first = system.contact_clearances(*split(system, y0))
-        last = system.contact_clearances(*split(system, y1))
+        first = system.clearances(*split(system, y0))
+        last = system.clearances(*split(system, y1))
         speed = jnp.maximum(first.speed, last.speed)
         # The least value that a function of these ends and of this slope may have in between.
         least = (first.gap + last.gap - length * speed) / 2

@@ -20,7 +20,6 @@ if _TYPE_CHECKING:
     from ._contact import (
         BristleContactLoad as BristleContactLoad,
         Contact as Contact,
-        ContactClearance as ContactClearance,
         ContactInfo as ContactInfo,
         ContactLoad as ContactLoad,
         ContactState as ContactState,
@@ -65,8 +64,10 @@ if _TYPE_CHECKING:
         AbstractJointForce as AbstractJointForce,
         AbstractJointFriction as AbstractJointFriction,
         AbstractLoad as AbstractLoad,
+        AbstractOneSidedLoad as AbstractOneSidedLoad,
         AbstractPatternForce as AbstractPatternForce,
         AbstractStatefulLoad as AbstractStatefulLoad,
+        Clearance as Clearance,
         saturated as saturated,
     )
 else:
@@ -87,7 +88,6 @@ else:
         "_contact": (
             "BristleContactLoad",
             "Contact",
-            "ContactClearance",
             "ContactInfo",
             "ContactLoad",
             "ContactState",
@@ -135,9 +135,11 @@ else:
             "AbstractJointForce",
             "AbstractJointFriction",
             "AbstractLoad",
+            "AbstractOneSidedLoad",
             "AbstractPatternForce",
             "saturated",
             "AbstractStatefulLoad",
+            "Clearance",
         ),
     }
     _load_late(__name__, _NAMES)

@@ -36,8 +36,9 @@ from ._contact_law import normal_force, restitution_damping, stored_energy
 from ._contact_shapes import AbstractContactShape
 from .base import (
     AbstractBodyForce,
-    AbstractLoad,
+    AbstractOneSidedLoad,
     AbstractStatefulLoad,
+    Clearance,
     FORCE_NAME,
     saturated,
     States,
@@ -84,15 +85,6 @@ class ContactState(eqx.Module):
     slip: Float[Array, "..."]
     damping_loss: Float[Array, "..."]
     friction_loss: Float[Array, "..."]
-
-
-class ContactClearance(NamedTuple):
-    """How far a contact is from a change: its `gap` (m), a bound of how fast that changes, `speed`
-    (m/s), and the smallest dimension of its shapes, `size` (m), infinite where they have none."""
-
-    gap: Float[Array, "..."]
-    speed: Float[Array, "..."]
-    size: Float[Array, "..."]
 
 
 class NormalLaw(eqx.Module):
@@ -160,13 +152,13 @@ class ContactLaw(eqx.Module):
     rolling: Rolling | None
     size: Scalar
 
-    def clearance(self, frames: Frames, twists: Twists) -> ContactClearance:
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
         """The gap, and how fast it changes at most."""
         at = self.approach(frames, twists)
         speeds = jnp.abs(at.speed)
         if not has_fixed_normal(self.first, self.second):
             speeds = jnp.sqrt(at.speed**2 + jnp.sum(at.slip**2, axis=-1))
-        return ContactClearance(jnp.min(at.touch.gap), jnp.max(speeds), self.size)
+        return Clearance(jnp.min(at.touch.gap), jnp.max(speeds), self.size)
 
     def approach(self, frames: Frames, twists: Twists) -> Approach:
         """The contact points and their motion."""
@@ -265,7 +257,7 @@ def _size(vector: Float[Array, " dim"]) -> Scalar:
     return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
 
 
-class ContactLoad(AbstractLoad):
+class ContactLoad(AbstractOneSidedLoad):
     """A contact without states: frictionless, or with friction as a function of the slip."""
 
     law: ContactLaw
@@ -284,8 +276,7 @@ class ContactLoad(AbstractLoad):
         at = self.law.approach(frames, twists)
         return self.law.state(frames, at, self._friction(at))
 
-    def clearance(self, frames: Frames, twists: Twists) -> ContactClearance:
-        """Likewise, how far it is from a change."""
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
         return self.law.clearance(frames, twists)
 
     def _friction(self, at: Approach) -> Float[Array, "points dim"]:
@@ -295,7 +286,7 @@ class ContactLoad(AbstractLoad):
         return -limits[:, None] * jax.vmap(saturated)(at.slip / self.sliding.speed)
 
 
-class BristleContactLoad(AbstractStatefulLoad):
+class BristleContactLoad(AbstractStatefulLoad, AbstractOneSidedLoad):
     """A contact whose friction has a memory: displacements z (points, dim) along the axes of the
     second marker, so that they turn with that body. Their part along the normal, which the motion
     of the normal leaves, has no force and relaxes."""
@@ -338,8 +329,7 @@ class BristleContactLoad(AbstractStatefulLoad):
         at = self.law.approach(held, moving)
         return self.law.state(held, at, self._friction(held, at, frames[-1].values))
 
-    def clearance(self, frames: Frames, twists: Twists) -> ContactClearance:
-        """Likewise, how far it is from a change."""
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
         return self.law.clearance(frames[:-1], twists[:-1])
 
     def _friction(

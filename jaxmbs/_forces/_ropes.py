@@ -23,10 +23,10 @@ from .._constraints._ropes import (
 from .._custom_types import RealScalarLike, Scalar
 from .._fields import not_negative, optional, positive
 from ._springs import rates
-from .base import AbstractBodyForce, AbstractLoad, FORCE_NAME
+from .base import AbstractBodyForce, AbstractOneSidedLoad, Clearance, FORCE_NAME
 
 
-class ElasticRopeLoad(AbstractLoad):
+class ElasticRopeLoad(AbstractOneSidedLoad):
     """Tension along a rope's way: a spring and a damper where it is taut, nothing where slack."""
 
     stiffness: Scalar
@@ -51,6 +51,10 @@ class ElasticRopeLoad(AbstractLoad):
     def potential(self, frames: Frames) -> Scalar:
         elongation = self._way(frames) - self.length
         return 0.5 * self.stiffness * jnp.where(elongation > 0, elongation, 0.0) ** 2
+
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
+        speed = jax.jvp(self._way, (frames,), (rates(frames, twists),))[1]
+        return Clearance(self.length - self._way(frames), jnp.abs(speed), self.length)
 
     def _way(self, frames: Frames) -> Scalar:
         points = jnp.stack([frame.origin for frame in frames])

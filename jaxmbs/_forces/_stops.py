@@ -16,7 +16,7 @@ from .._geometry import ANGLE, LENGTH, Quantity
 from .._limits import NumberRange
 from ._contact_law import normal_force, restitution_damping, stored_energy
 from ._springs import rates
-from .base import AbstractJointForce, AbstractLoad, FORCE_NAME, JOINT
+from .base import AbstractJointForce, AbstractOneSidedLoad, Clearance, FORCE_NAME, JOINT
 
 
 # Frames in space do not count turns. What is left of the turn (rad) outside of the range must not
@@ -59,7 +59,7 @@ class StopInfo(NamedTuple):
     quantity: Quantity
 
 
-class StopLoad(AbstractLoad):
+class StopLoad(AbstractOneSidedLoad):
     """The force of a stop along a joint's coordinate."""
 
     coordinate: AbstractCoordinate
@@ -99,6 +99,13 @@ class StopLoad(AbstractLoad):
         lower = without if self.lower is None else self.lower - value
         upper = without if self.upper is None else value - self.upper
         return jnp.stack([lower, upper])
+
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
+        # A range is wide beside depths that are small; an angle without one counts as 1 rad.
+        size = jnp.full_like(self.stiffness, jnp.inf if self.coordinate.quantity == LENGTH else 1.0)
+        if self.lower is not None and self.upper is not None:
+            size = jnp.minimum(size, self.upper - self.lower)
+        return Clearance(-jnp.max(self.depths(frames)), jnp.abs(self.rate(frames, twists)), size)
 
     def rate(self, frames: Frames, twists: Twists) -> Scalar:
         """The rate of the coordinate (rad/s or m/s), linear in the twists."""

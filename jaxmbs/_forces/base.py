@@ -8,7 +8,7 @@ kinds stack.
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import cast, ClassVar
+from typing import cast, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -39,6 +39,24 @@ class AbstractExternalLoad(AbstractLoad):
 
     def potential(self, frames: Frames) -> Scalar:
         return jnp.zeros((), frames[0].dtype)
+
+
+class Clearance(NamedTuple):
+    """How far a one-sided load is from its onset: the `gap` (m or rad), negative while it acts; a
+    bound of how fast that changes, `speed` (m/s or rad/s); and the `size` (m or rad) beside which a
+    gap is small, infinite where that is the system's characteristic length."""
+
+    gap: Float[Array, "..."]
+    speed: Float[Array, "..."]
+    size: Float[Array, "..."]
+
+
+class AbstractOneSidedLoad(AbstractLoad):
+    """A load that sets in where a gap closes: steps are kept from passing over it."""
+
+    @abc.abstractmethod
+    def clearance(self, frames: Frames, twists: Twists) -> Clearance:
+        """How far it is from its onset, at this motion of the markers."""
 
 
 class States(eqx.Module):

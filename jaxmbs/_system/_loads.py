@@ -18,9 +18,10 @@ from .._constraints import Frames, Twists
 from .._custom_types import Scalar
 from .._forces import (
     AbstractFrictionLaw,
+    AbstractOneSidedLoad,
     AbstractStatefulLoad,
     BristleContactLoad,
-    ContactClearance,
+    Clearance,
     ContactLoad,
     ContactState,
     ControlledMotorLoad,
@@ -238,16 +239,15 @@ def contact_states(
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
 
 
-def contact_clearances(
+def clearances(
     groups: Sequence[ForceGroup],
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
-) -> ContactClearance:
-    """How far each contact is from a change, likewise."""
-    own = [group for group in groups if group.contacts]
+) -> Clearance:
+    """How far each load of these groups, which are one-sided, is from its onset, likewise."""
     found = [
-        map_parts(_contact_clearance, group.load, frames, rates)
-        for group, (frames, rates) in zip(own, rates_of(own, q, v), strict=True)
+        map_parts(_clearance, group.load, frames, rates)
+        for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True)
     ]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
 
@@ -308,9 +308,7 @@ def _contact_state(
     return load.contact_state(frames, twists(frames, rates))
 
 
-def _contact_clearance(
-    load: ContactLoad | BristleContactLoad, frames: Frames, rates: Frames
-) -> ContactClearance:
+def _clearance(load: AbstractOneSidedLoad, frames: Frames, rates: Frames) -> Clearance:
     return load.clearance(frames, twists(frames, rates))
 
 

@@ -18,7 +18,8 @@ from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import (
     AbstractForce,
-    ContactClearance,
+    AbstractOneSidedLoad,
+    Clearance,
     ContactInfo,
     ContactState,
     MotorInfo,
@@ -64,7 +65,7 @@ from ._groups import (
 )
 from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
-    contact_clearances,
+    clearances,
     contact_states,
     friction_maps,
     FrictionMaps,
@@ -569,13 +570,32 @@ class MultibodySystem(AbstractSystem):
             raise ValueError("the system has no contact (forces.Contact).")
         return contact_states(self.force_groups, *self._with_ground(q, v))
 
+    @property
+    def one_sided(self) -> bool:
+        return bool(self._one_sided_groups())
+
     @jitted
-    def contact_clearances(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> ContactClearance:
+    def clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
+        if not self.one_sided:
+            raise ValueError(
+                "the system has no force that sets in where a gap closes (forces.Contact, "
+                "JointStop, ElasticRope)."
+            )
+        return self._clearances(self._one_sided_groups(), q, v)
+
+    @jitted
+    def contact_clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
         if not self.contacts:
             raise ValueError("the system has no contact (forces.Contact).")
-        found = contact_clearances(self.force_groups, *self._with_ground(q, v))
+        return self._clearances([group for group in self.force_groups if group.contacts], q, v)
+
+    def _one_sided_groups(self) -> list[ForceGroup]:
+        return [own for own in self.force_groups if isinstance(own.load, AbstractOneSidedLoad)]
+
+    def _clearances(
+        self, groups: Sequence[ForceGroup], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Clearance:
+        found = clearances(groups, *self._with_ground(q, v))
         size = jnp.where(jnp.isinf(found.size), self.characteristic_length(), found.size)
         return found._replace(size=size)
 

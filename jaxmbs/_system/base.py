@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .._bodies import ModalElasticity
 from .._custom_types import BoolScalar, RealScalarLike, Scalar
 from .._forces import (
-    ContactClearance,
+    Clearance,
     ContactInfo,
     ContactState,
     MotorInfo,
@@ -241,13 +241,23 @@ class AbstractSystem(eqx.Module):
         """
 
     @abc.abstractmethod
-    def contact_clearances(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> ContactClearance:
+    def contact_clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
         """How far each of the `contacts` is from a change, its arrays (contacts,); a shape without
         a dimension counts as the characteristic length.
 
         **Raises:** likewise.
+        """
+
+    @property
+    @abc.abstractmethod
+    def one_sided(self) -> bool:
+        """Are there forces that set in where a gap closes: contacts, stops, elastic ropes?"""
+
+    @abc.abstractmethod
+    def clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
+        """How far each of these forces is from its onset, its arrays (forces,).
+
+        **Raises:** `ValueError` for a system without any.
         """
 
     @abc.abstractmethod
