@@ -464,7 +464,7 @@ class TestPlantedDefects:
 class TestRules:
     def test_codes_are_different_and_texts_are_sentences(self):
         codes = [rule.code for rule in RULES]
-        assert len(set(codes)) == len(codes) == 23
+        assert len(set(codes)) == len(codes) == 24
         assert codes == sorted(codes)
         assert all(rule.text.endswith(".") and len(rule.text) > 80 for rule in RULES)
 

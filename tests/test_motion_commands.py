@@ -270,6 +270,8 @@ def test_friction_is_certified_or_not(name: str, uncertain: list[str], said: str
         # One rail is not pressed by its own friction; what presses two is not unique.
         "solvable": not uncertain,
         "critical_coefficients": dict.fromkeys(joints),
+        # (What presses is not known, and so is the number of accelerations.)
+        "solutions": None if uncertain else 1,
     }
     # Whatever each rail carries, together they carry the weight.
     speed = found["bodies"]["block"]["velocity"][0]

@@ -323,7 +323,9 @@ def _alone(part: Part) -> dict[str, Any]:
     own = content[part.table][-1]
     if part.table == "body":
         return content | {"body": [own], "joint": []}
-    named = [j for j in content["joint"] if j is own or j["name"] == own.get("joint")]
+    on = own.get("joint", "")
+    # A pattern of names matches them all.
+    named = [j for j in content["joint"] if j is own or on in (j["name"], "*")]
     return content | {"joint": named}
 
 
@@ -396,7 +398,11 @@ def test_every_key_that_is_needed_must_stand(part: Part, tmp_path: Path):
         content = _alone(part)
         del content[part.table][-1][key]
         sentence = refusal("analyze", written(content, tmp_path))
-        assert_says(sentence, f"{part.table} '{part.entry['name']}'")
+        # Of the forces of a pattern that of the first joint.
+        first = (
+            " in hinge" if part.entry.get("joint") == "*" and key not in ("type", "joint") else ""
+        )
+        assert_says(sentence, f"{part.table} '{part.entry['name']}{first}'")
         assert f"'{key}'" in sentence or f"`{key}`" in sentence, sentence
 
 
