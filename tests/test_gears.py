@@ -199,6 +199,7 @@ def test_planets_share_their_load_in_unknown_parts() -> None:
     assert bool(found.unique("motor"))
 
 
+@pytest.mark.thorough
 def test_phases_are_kept_over_many_turns() -> None:
     system = planetary()
     state = jm.consistent_state(system, system.reference_q, system.initial_v)
@@ -331,6 +332,7 @@ def test_rack() -> None:
     np.testing.assert_allclose(left[:, mesh], 0.0, atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_differential() -> None:
     # Side gears of one size turn against each other in the cage, which turns with their mean.
     places = {"cage": ORIGIN, "left": (-0.05, 0.0, 0.0), "right": (0.05, 0.0, 0.0)}

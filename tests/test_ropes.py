@@ -494,6 +494,7 @@ def run():
     return jm.simulate(system, system.reference_q, v, **span)
 
 
+@pytest.mark.thorough
 def test_swinging_atwood_machine_against_its_lagrangian():
     """The bob hangs on a strand of length l = 1 - y + r a that leaves the circle at angle a."""
     found_run = run()
@@ -598,6 +599,7 @@ def test_a_run_and_reactions_tell_of_a_rope_that_leaves_its_pulley():
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_tension_has_derivatives_by_every_number():
     """T = 2 m1 m2 g / (m1 + m2) by the masses; by the radius and the points it does not change."""
 
