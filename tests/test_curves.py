@@ -534,9 +534,17 @@ def test_what_is_no_curve_and_no_cam_is_refused(make, sentence):
 
 
 def test_what_fits_is_accepted():
-    cam(radii=HOLLOW, centre=(0, 0), radius=0.01)
-    cam(radii=HOLLOW, centre=(0, 0))
-    cam(profile=circle(60, 0.6), radius=0.5, pitch_curve=True)
+    """A small roller in a hollow, a knife edge, and a roller's path that is wide enough: each has
+    a row, which holds numbers."""
+    made = (
+        cam(radii=HOLLOW, centre=(0, 0), radius=0.01),
+        cam(radii=HOLLOW, centre=(0, 0)),
+        cam(profile=circle(60, 0.6), radius=0.5, pitch_curve=True),
+    )
+    for joint in made:
+        assert len(joint.primitives()) == 1
+        assert np.all(np.isfinite(joint.along(20)))
+        assert float(joint.length()) > 0
 
 
 def test_a_cam_that_is_traced_is_not_defined_where_its_roller_does_not_fit():

@@ -6,7 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from derivative_checks import assert_slopes, check, difference, NODES, slopes
-from helpers import dot_product_gap, Draw, driven_table, JOINTS, model_of, MOTIONS, plain
+from helpers import (
+    dot_product_gap,
+    Draw,
+    driven_table,
+    joint_class,
+    JOINTS,
+    keeps_points_in_at,
+    model_of,
+    MOTIONS,
+    plain,
+)
 from mechanism_builder import Builder
 from random_mechanisms import STRUCTURES
 from representatives import representatives, representatives_at
@@ -47,7 +57,7 @@ def one_joint(case):
     joint = {"name": "J", "type": case.type, **case.keys(draw), **variant}
     if case.type == "distance":
         joint["length"] = 1.05 * float(np.linalg.norm(np.diff(joint["points"], axis=0)))
-    elif "points" in joint and case.type != "coupling":
+    elif "points" in joint and keeps_points_in_at(joint_class(joint, case.dimension)):
         joint["at"] = joint.pop("points")[0]
     bodies = [draw.body(name, turned=name != "a") for name in names]
     return plain({"dimension": case.dimension, "body": bodies, "joint": [joint]})

@@ -291,7 +291,7 @@ class GearPair(AbstractJoint):
         check_apart(self.points, None, "apart")
 
     def pitch_point(self) -> Vector2:
-        """Where the pitch circles touch (m, reference configuration)."""
+        """The pitch point (m, world, reference configuration)."""
         share = self.teeth[0] / (self.teeth[0] + self.teeth[1])
         return self.points[0] + share * (self.points[1] - self.points[0])
 

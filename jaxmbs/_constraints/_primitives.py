@@ -274,10 +274,10 @@ class Coupled(AbstractGeometricPrimitive):
         return excess if self.turn is None else excess - self.turn * jnp.round(excess / self.turn)
 
     def _turn(self) -> Scalar | None:
-        """A turn of the first coordinate changes the residual by 2 pi, one of the second, of a
-        polynomial of first degree, by 2 pi c_1. Together these lead to every multiple of their
-        greatest common divisor, 2 pi / n if c_1 = m / n. Ratios that are no such fraction have
-        none: then the shorter turn of both is taken, that of the shaft which turns faster."""
+        """The period of the residual (rad), None without one. A turn of the first coordinate
+        changes it by 2 pi, and a turn of the second, if the polynomial is linear, by 2 pi c_1.
+        Together these give every multiple of their greatest common divisor, 2 pi / n if c_1 =
+        m / n. For other ratios it is the shorter of both turns, that of the faster shaft."""
         own = jnp.asarray(2 * jnp.pi, self.coefficients.dtype)
         angle = self.first.quantity == ANGLE
         if self.second.quantity != ANGLE or self.coefficients.shape[0] != 2:

@@ -56,8 +56,8 @@ class Spin(eqx.Module):
     lever: Scalar
 
     def of(self, wheel: SpatialFrame, carrier: SpatialFrame) -> tuple[Vector3, Scalar]:
-        """Where the pitch point would be on the wheel without its spin, and the spin, known up to
-        full turns."""
+        """The pitch point as if fixed to the wheel without its spin (m, world), and the spin
+        (rad), which is known up to full turns."""
         start = SpatialFrame(carrier.origin, composed(carrier.rotation, self.turn))
         angle = angle_about_axis(start, wheel)
         x, y = wheel.rotation[:, 0], wheel.rotation[:, 1]
@@ -234,7 +234,7 @@ class GearPair(AbstractJoint):
         check_apart(self.points, self.axis, "one on each axis")
 
     def pitch_point(self) -> Vector3:
-        """Where the pitch circles touch (m, reference configuration)."""
+        """The pitch point (m, world, reference configuration)."""
         z, way = unit(self.axis), self.points[1] - self.points[0]
         share = self.teeth[0] / (self.teeth[0] + self.teeth[1])
         return self.points[0] + share * (way - (way @ z) * z)
@@ -312,8 +312,8 @@ class BevelPair(AbstractJoint):
         _check_crossed(self.axes, "they must meet in the apex")
 
     def pitch_point(self) -> Vector3:
-        """Where the mean pitch circles touch (m, reference configuration): the cone angle of the
-        first is given by tan(delta) = sin(Sigma) / (z_2 / z_1 + cos(Sigma)), Sigma the angle
+        """The mean pitch point (m, world, reference configuration). The cone angle delta of the
+        first gear follows from tan(delta) = sin(Sigma) / (z_2 / z_1 + cos(Sigma)), Sigma the angle
         between the axes."""
         first, second = (unit(axis) for axis in self.axes)
         cosine = first @ second
