@@ -114,8 +114,10 @@ def analytic(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> tuple
 
 
 @eqx.filter_jit
-def differences(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> Derivatives:
-    """The same from differences of residuals alone.
+def differences(
+    system: AbstractSystem, q: Any, v: Any, t: Any, size: Any, periods: Any
+) -> Derivatives:
+    """The same from differences of residuals alone, those of geometric rows up to whole `periods`.
 
     Geometric rows: along the retraction, whose curve s -> retract(q, s v) is the motion with v
     held constant, and time. Velocity rows: their own value, and its differences in v and along
@@ -150,6 +152,7 @@ def differences(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> De
             return values.reshape(nv + 1, s.size, -1)
 
         positions = over_nodes(position)
+        positions = _unwrapped(positions, periods[None, None])
         velocities = jnp.zeros((nv + 1, s.size, 0)) if all(geometric) else over_nodes(velocity)
         slope = [jnp.tensordot(_FIRST, x, (0, 1)) / STEP for x in (positions, velocities)]
         bend = jnp.tensordot(_SECOND, positions[-1], 1) / STEP**2
@@ -161,6 +164,13 @@ def differences(system: AbstractSystem, q: Any, v: Any, t: Any, size: Any) -> De
         )
 
     return jax.lax.map(one, (q, v, t))
+
+
+def _unwrapped(values: Any, period: Any) -> Any:
+    """`values` (columns, nodes, rows) without the jumps from node to node by whole periods."""
+    jumps = jnp.where(jnp.isfinite(period), jnp.round(jnp.diff(values, axis=1) / period), 0.0)
+    wound = jnp.cumsum(jnp.pad(jumps, ((0, 0), (1, 0), (0, 0))), axis=1)
+    return values - jnp.where(jnp.isfinite(period), period, 0.0) * wound
 
 
 class _Join(NamedTuple):
@@ -183,13 +193,20 @@ def scales(system: AbstractSystem, size: Any) -> tuple[Any, Any]:
 
 
 def assert_derivatives(
-    system: AbstractSystem, states: tuple[Any, Any, Any], size: float, tolerance: float = TOLERANCE
+    system: AbstractSystem,
+    states: tuple[Any, Any, Any],
+    size: float,
+    tolerance: float = TOLERANCE,
+    periods: Any = None,
 ) -> None:
     """`analytic` and `differences` agree to `tolerance` (second differences: 10 times that),
-    relative to the largest entry of the row where that exceeds 1."""
+    relative to the largest entry of the row where that exceeds 1. `periods`: of the residuals of
+    geometric rows, if teeth or turns are not told apart."""
     q, v, t = states
     actual, _ = analytic(system, q, v, t, jnp.asarray(size))
-    expected = differences(system, q, v, t, jnp.asarray(size))
+    if periods is None:
+        periods = jnp.full(len(system.structure.geometric_rows), jnp.inf)
+    expected = differences(system, q, v, t, jnp.asarray(size), periods)
     names = system.structure.row_names
     for what, *pair in zip(Derivatives._fields, actual, expected, strict=True):
         x, y = (np.array(z).reshape(*z.shape[:2], -1) for z in pair)
