@@ -1,7 +1,6 @@
 """What is loaded when: names of the package with their first use, and JAX with the first answer."""
 
 import ast
-import fnmatch
 import importlib
 import inspect
 import os
@@ -9,7 +8,6 @@ import re
 import runpy
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -225,11 +223,6 @@ def test_the_files_of_the_package_are_those_of_its_code():
         assert (PACKAGE / path).read_text(encoding="utf-8") == text, path
     folder = PACKAGE / "mechanisms" / "files"
     assert {*folder.iterdir()} == {PACKAGE / x for x in files if x.parts[0] == "mechanisms"}
-    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    data = project["tool"]["setuptools"]["package-data"]
-    for path in files:
-        package, pattern = f"jaxmbs.{path.parts[0]}", "/".join(path.parts[1:])
-        assert any(fnmatch.fnmatch(pattern, x) for x in data[package]), path
 
 
 MOVED = [
