@@ -67,7 +67,11 @@ def load_late(
 
 def _module(name: str, extra: str) -> ModuleType:
     with _collector_at_rest(), _outside_of_programs():
-        return optional(name, extra) if extra else importlib.import_module(name)
+        try:
+            return optional(name, extra) if extra else importlib.import_module(name)
+        except AttributeError as error:
+            # Python takes an AttributeError from here for a name that the module does not have.
+            raise ImportError(f"{name} cannot be loaded: {error}", name=name) from error
 
 
 @contextmanager

@@ -69,6 +69,18 @@ def test_names_are_those_that_type_checkers_read(name: str):
         _ = package.nothing
 
 
+def test_a_module_that_fails_to_load_says_so(tmp_path, monkeypatch):
+    """Not that a name is missing: Python takes any AttributeError of a package for that."""
+    package = tmp_path / "late"
+    package.mkdir()
+    head = "from jaxmbs._loading import load_late\n"
+    (package / "__init__.py").write_text(head + 'load_late(__name__, {"_part": ("Part",)})\n')
+    (package / "_part.py").write_text("import math\nmath.no_such_function\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match=r"late\._part cannot be loaded: .*no_such_function"):
+        from late import Part  # pyright: ignore[reportMissingImports]  # noqa: F401
+
+
 def test_a_star_brings_what_needs_no_extra():
     found: dict[str, object] = {}
     exec("from jaxmbs import *", found)
