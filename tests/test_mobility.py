@@ -42,6 +42,7 @@ class Known(NamedTuple):
     branches: tuple[tuple[int, int], ...]
     order: int | None
     cusps: int = 0
+    sure: bool = True
 
 
 _FLAT = ((1, 1), (1, 1))
@@ -67,8 +68,10 @@ KNOWN: Mapping[str, Known] = {
     "guide of Watt's linkage": Known(known.watt_guided, 1, 0, (), 5),
     "cusp": Known(known.mirrored_at_inflection, 2, 1, ((1, 1),), 3, cusps=1),
     "motions that touch": Known(known.dead_centre_slider_crank, 2, 1, _FLAT, 4),
+    # Within 0.2 rad of where both surfaces meet, on the smaller of the two spheres, what tells them
+    # apart is less than rounding leaves: walks may stray there, and the answer says so.
     "surfaces that touch": Known(
-        lambda: known.dead_centre_slider_crank(second=True), 3, 2, ((2, 2), (2, 2)), 4
+        lambda: known.dead_centre_slider_crank(second=True), 3, 2, ((2, 2), (2, 2)), 4, sure=False
     ),
     "wunderlich": Known(lambda: known.wunderlich()[0], 3, 2, ((2, 2), (1, 1)), 2),
     "hexagon with arches": Known(known.hexagon_with_arches, 5, 3, ((3, 5),), 2),
@@ -105,7 +108,8 @@ USUAL = (
 
 def check(found: jm.results.Mobility, expected: Known) -> None:
     assert found.decided, found.doubts
-    assert not found.doubtful, found.doubts
+    assert not (expected.sure and found.doubtful), found.doubts
+    assert not found.doubtful or any("the order is about" in doubt for doubt in found.doubts)
     assert found.first_order == expected.first_order
     assert found.mobility == expected.mobility
     assert tuple((own.freedoms, own.first_order) for own in found.branches) == expected.branches
@@ -113,7 +117,7 @@ def check(found: jm.results.Mobility, expected: Known) -> None:
         assert found.order == found.reach >= 6
         assert found.is_finite
     else:
-        assert found.order == expected.order
+        assert found.doubtful or found.order == expected.order
     assert sum(own.one_way for own in found.branches) == expected.cusps
 
 

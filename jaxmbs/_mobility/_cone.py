@@ -199,6 +199,8 @@ def _spheres(germ: AbstractGerm, order: int, radius: float, rng: np.random.Gener
     pieces = tuple(refined(germ, piece, radius, rng) for piece in pieces)
     needed = max([needed, *map(round, powers)])
     is_sure &= all(abs(power - round(power)) < 2 * _WHOLE for power in powers)
+    # Branches that were taken for one may need a higher order to be told apart.
+    is_sure &= not doubts
     if touching > len(outer.halves):
         doubts.append(
             f"{touching} arcs of motion that touch each other were seen, of which "
