@@ -124,6 +124,25 @@ def test_every_release_found_leaves_full_row_rank(name):
         assert np.linalg.matrix_rank(rows, tol=1e-9) == rows.shape[0] == int(report.rank)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            jm.mechanisms.door,
+            "if 'lower' (revolute) becomes a spherical bearing and 'upper' (revolute) becomes a "
+            "spherical bearing that slides along (0, 0, 1)",
+        ),
+        (jm.mechanisms.table, "if 'leg1' (point on plane) is left out"),
+        (jm.mechanisms.slider_crank, ""),
+    ],
+)
+def test_what_workshops_would_build_comes_first(mechanism, words):
+    system, report = report_of(mechanism())
+    found = released(system, report)
+    said = "every reaction becomes unique, and the motion stays, "
+    assert found.advice() == (words and said + words)
+
+
 def test_nothing_to_release_where_nothing_is_redundant():
     system, report = report_of(jm.mechanisms.slider_crank())
     found = released(system, report)

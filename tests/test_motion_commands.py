@@ -328,6 +328,26 @@ def test_kinematics_as_npz(folder: Path, lifted: dict[str, Any]):
         assert float(file["position_error"].max()) < 1e-10
 
 
+def test_forces_of_a_prescribed_motion(folder: Path):
+    """What the motor's torque and the lift's force have to be, and their picture."""
+    picture = folder / "forces.png"
+    options = ("--reactions", "--plot", picture)
+    found = document("kinematics", folder / "lifted.toml", *LIFTED, *options)
+    torque = (AXIAL + MASS * ARM**2) * GAIN
+    np.testing.assert_allclose(
+        found["reactions"]["motor"]["torque"], [[0.0, 0.0, torque]] * len(TIMES), atol=1e-9
+    )
+    force = MASS * (GRAVITY - 0.1 * np.pi**2 * np.sin(np.pi * np.array(TIMES)))
+    np.testing.assert_allclose(np.array(found["reactions"]["lift"]["force"])[:, 2], force)
+    assert found["reactions"]["lift"]["unique"] == [True] * len(TIMES)
+    assert found["plot"] == str(picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    text = succeeding("kinematics", folder / "lifted.toml", *LIFTED, "--reactions")
+    assert "largest values" in text
+    assert f"{torque:.6g}" in text
+    assert "largest magnitudes over 5 states" in text
+
+
 @pytest.mark.usefixtures("lifted")
 @pytest.mark.thorough
 def test_kinematics_as_a_person_reads_it(folder: Path):

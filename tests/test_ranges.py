@@ -524,6 +524,9 @@ class TestCommand:
         text = self.run(*asked).stdout
         assert "bound: |leg1| <= 3" in text
         assert "Unique without bounds: stop1, stop2, stop3." in text
+        assert "--bound" not in text
+        # Whoever gives no bound is told how.
+        assert '--bound "|leg1| <= 500"' in self.run("table").stdout.replace("\n", " ")
         unbounded = json.loads(self.run("table", "--json").stdout)
         assert unbounded["joints"][0]["force"]["high"] == [0.0, 0.0, None]
 

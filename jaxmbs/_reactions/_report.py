@@ -352,11 +352,16 @@ class Reactions(AbstractAnswer):
         return Description((), [_table(self)], notes, self._data)
 
     def _data(self) -> dict[str, Any]:
-        """Forces and torques of each joint at one state, with their verdicts."""
+        """Forces and torques of each joint, with their verdicts, at one state or along the leading
+        axis."""
         data = {name: self._entry(name) for name in self.names}
         for own in _one_sided(self):
             entry = data[self.structure.constraint_names[own.constraint]]
-            number = {"force": own.force, "value": own.values.tolist()[0]}
+            values = own.values.tolist()
+            number = {
+                "force": own.force,
+                "value": values if self.multipliers.ndim > 1 else values[0],
+            }
             entry.setdefault("one_sided", {})[own.name] = number | {
                 "admissible": not own.wrong.any()
             }
@@ -365,17 +370,22 @@ class Reactions(AbstractAnswer):
     def _entry(self, name: str) -> dict[str, Any]:
         if not self.has_wrench(name):
             columns = self.structure.constraint(name).columns
-            values = np.asarray(self.generalized(name)).tolist()
-            named = {self.structure.velocities[k].name: values[k] for k in columns}
-            return {"generalized": named, "unique": bool(self.unique(name))}
+            values = np.asarray(self.generalized(name))
+            named = {self.structure.velocities[k].name: values[..., k].tolist() for k in columns}
+            return {"generalized": named, "unique": _plain(self.unique(name))}
         wrench = self.wrench(name)
         return {
             "force": np.asarray(wrench.force).tolist(),
             "torque": np.asarray(wrench.torque).tolist(),
-            "unique": bool(wrench.unique),
+            "unique": _plain(wrench.unique),
             "force_unique": wrench.force_unique.tolist(),
             "torque_unique": wrench.torque_unique.tolist(),
         }
+
+
+def _plain(verdict: Verdict) -> Any:
+    """Without arrays; of one state a verdict that is not decided has no truth value."""
+    return verdict.tolist() if verdict.shape else bool(verdict)
 
 
 def _doubt(report: Reactions) -> str:

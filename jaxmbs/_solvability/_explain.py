@@ -20,6 +20,7 @@ from .._limits import EXACT
 from .._linalg._concrete_rank import values_and_rank
 from .._printing import AbstractAnswer, Description
 from .._programs import Compiling, program
+from .._quoting import shown
 from .._solution import RESULTS
 from .._system import AbstractSystem, ReleaseOption, takes_state
 from ._analyze import scaled_constraint_matrix
@@ -199,10 +200,50 @@ def is_long(members: tuple[str, ...]) -> bool:
 # --------------------------------------------------------------------------------------------------
 
 
+# What takes the place of a joint, as workshops say it, from what they would rather build to what
+# they would not: {0} is its axis.
+_PRACTICE = {
+    "cylindrical": (1, "becomes a bearing that slides along {0}"),
+    "spherical": (1, "becomes a spherical bearing"),
+    "revolute": (1, "becomes a hinge about {0}"),
+    "point_on_line": (2, "becomes a spherical bearing that slides along {0}"),
+    "none": (2, "is left out"),
+    "universal": (3, "becomes a universal joint with its second axis along {0}"),
+    "translational": (3, "becomes a slide along {0}"),
+    "planar": (4, "becomes two faces that slide on each other, with normal {0}"),
+    "point_on_plane": (4, "becomes a ball on a plate with normal {0}"),
+    "parallel_axes": (6, "becomes a coupling without force that keeps axes parallel to {0}"),
+    "perpendicular_axes": (
+        6,
+        "becomes a coupling without force that keeps axes perpendicular",
+    ),
+}
+# In the plane a hinge has no axis to name, and what slides on a line is a pin.
+_PLANAR_PRACTICE = _PRACTICE | {
+    "revolute": (1, "becomes a hinge"),
+    "point_on_line": (1, "becomes a pin in a slot along {0}"),
+}
+_UNUSUAL = 9
+
+
+def _practice(option: ReleaseOption) -> tuple[int, str]:
+    """How unusual a replacement is, and what it is in words."""
+    planar = option.axis is None or len(option.axis) == 2
+    known = _PLANAR_PRACTICE if planar else _PRACTICE
+    rank, words = known.get(option.to, (_UNUSUAL, f"becomes a joint {option.to} along {{0}}"))
+    return rank, words.format(option.axis_in_words())
+
+
+def _unusual(chosen: tuple[ReleaseOption, ...]) -> int:
+    return sum(_practice(option)[0] for option in chosen)
+
+
 class Releases(NamedTuple):
     """`sets`: each a set of replacements that together make every reaction unique and keep the
-    mobility, all of the smallest size there is. `searched`: the size up to which every set was
-    tried. `complete`: False when the search was cut off within the next size."""
+    mobility, all of the smallest size there is, those first that workshops would rather build (a
+    bearing that slides, a spherical one, before a ball on a plate). `searched`: the size up to
+    which every set was tried. `complete`: False when the search was cut off within the next
+    size."""
 
     sets: tuple[tuple[ReleaseOption, ...], ...]
     searched: int
@@ -211,6 +252,16 @@ class Releases(NamedTuple):
     def lines(self) -> list[str]:
         """One line a set, with the axis of each new joint, in which alone some sets differ."""
         return ["; ".join(map(str, chosen)) for chosen in self.sets]
+
+    def advice(self) -> str:
+        """The first set in words, joint by joint; empty if there is none."""
+        if not self.sets:
+            return ""
+        parts = [
+            f"{shown(option.constraint)} ({option.kind.replace('_', ' ')}) {_practice(option)[1]}"
+            for option in self.sets[0]
+        ]
+        return f"every reaction becomes unique, and the motion stays, if {' and '.join(parts)}"
 
     def remarks(self) -> list[str]:
         """The reasons why sets are missing."""
@@ -257,11 +308,11 @@ def releases(
         for chosen in trial.sets(size):
             tried += 1
             if tried > most:
-                return Releases(tuple(works), size - 1, False)
+                return Releases(tuple(sorted(works, key=_unusual)), size - 1, False)
             if trial.succeeds(chosen):
                 works.append(chosen)
         if works:
-            return Releases(tuple(works), size, True)
+            return Releases(tuple(sorted(works, key=_unusual)), size, True)
     return Releases((), len(trial.options), True)
 
 

@@ -40,11 +40,15 @@ class ReleaseOption(NamedTuple):
     rows: np.ndarray
 
     def __str__(self) -> str:
-        axis = ""
-        if self.axis is not None:
-            # Adding zero turns a printed -0 into 0.
-            axis = f", axis ({', '.join(f'{round(x, 4) + 0.0:g}' for x in self.axis)})"
+        axis = "" if self.axis is None else f", axis {self.axis_in_words()}"
         return f"{self.constraint}: {self.kind} -> {self.to}{axis}"
+
+    def axis_in_words(self) -> str:
+        """Its components, empty without an axis."""
+        if self.axis is None:
+            return ""
+        # Adding zero turns a printed -0 into 0.
+        return f"({', '.join(f'{round(x, 4) + 0.0:g}' for x in self.axis)})"
 
 
 class AbstractSystem(eqx.Module):

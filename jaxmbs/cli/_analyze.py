@@ -329,4 +329,4 @@ def _releases(found: Releases | None) -> list[str]:
     if found is None:
         return []
     lines = _first([f"release {line}" for line in found.lines()], "sets of releases")
-    return [*lines, *found.remarks()]
+    return [found.advice(), *lines, *found.remarks()]

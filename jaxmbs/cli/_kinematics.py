@@ -1,12 +1,13 @@
-"""`jaxmbs kinematics`: the motion that drivers prescribe."""
+"""`jaxmbs kinematics`: the motion that drivers prescribe, and the forces that it takes."""
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._dynamics import Kinematics, kinematics, KinematicsError
+from .._dynamics import inverse_dynamics, Kinematics, kinematics, KinematicsError, Trajectory
 from .._errors import AnalysisError, ModelError
 from .._printing import Description
 from .._system import Model
@@ -21,11 +22,12 @@ from ._given_state import (
     singular,
     times_of,
 )
+from ._output import write_figure
 from ._requests import Kinematics as Request
 
 
 def answer(request: Request) -> Description:
-    """Follow the drivers, and write the motion where it is wanted.
+    """Follow the drivers, and write the motion where it is wanted, with its forces if these are.
 
     **Raises:** `ModelError` for bad input, a mobility that no driver moves among it;
     `AnalysisError` where the mechanism cannot follow its drivers; the motion until then is
@@ -36,24 +38,53 @@ def answer(request: Request) -> Description:
 
 def motion_of(model: Model, request: Request) -> Description:
     """The motion of that model."""
-    out = request.out
+    out, plot = request.out, request.plot
+    forces = request.reactions or plot is not None
     times = times_of(model, 0.0, request.end, request.every)
     check_out(out)
     system = model.system()
     # The first time, which the file's configuration belongs to, must be closed, or is closed.
     q = configuration_at(system, assembled=request.assemble)
     try:
-        found = kinematics(system, q, times)
+        found = (inverse_dynamics if forces else kinematics)(system, q, times)
     except ValueError as error:
         raise ModelError(str(error)) from None
     except KinematicsError as error:
         kept = save(error.kinematics, out)
         raise AnalysisError(f"{error}{kept}") from None
     save(found, out)
-    return of_model(model, _described(found), out)
+    told = _described(found)
+    if isinstance(found, Trajectory):
+        told = _with_forces(told, model, found, plot)
+    return of_model(model, told, out)
 
 
-def _described(found: Kinematics) -> Description:
+def _with_forces(
+    told: Description, model: Model, found: Trajectory, plot: Path | None
+) -> Description:
+    """The motion with the largest forces of each joint and driver, which are drawn over the
+    coordinates of the drivers if that is wanted."""
+
+    def figure() -> Any:
+        from ..plot import draw_driving
+
+        return draw_driving(found, model.drivers)
+
+    write_figure(figure, plot)
+    reactions = found.reactions().described()
+    return Description(
+        told.head,
+        [*told.tables, *reactions.tables],
+        [*told.notes, *reactions.notes, "" if plot is None else f"wrote {plot}"],
+        lambda: {
+            **told.data(),
+            "reactions": reactions.data(),
+            **({} if plot is None else {"plot": str(plot)}),
+        },
+    )
+
+
+def _described(found: Kinematics | Trajectory) -> Description:
     """The largest speeds and accelerations of each body, and when they occur."""
     times = np.asarray(found.times)
     arrays = (np.asarray(x) for x in (found.q, found.v, found.acceleration))
@@ -74,7 +105,9 @@ def _described(found: Kinematics) -> Description:
     )
 
 
-def _data(found: Kinematics, bodies: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Any]:
+def _data(
+    found: Kinematics | Trajectory, bodies: Mapping[str, Mapping[str, np.ndarray]]
+) -> dict[str, Any]:
     return {
         "times": np.asarray(found.times).tolist(),
         "bodies": {

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 from .._errors import ModelError
 from .._formulations import AbstractFormulation, chosen_formulation, elastic_formulation
 from .._printing import Description
-from .._ranges import check_question, ranges, ranges_along
+from .._ranges import check_question, Ranges, ranges, ranges_along
 from .._system import MultibodySystem
 from . import _load
 from ._given_state import check_time, in_order, initial_state, of_model
@@ -47,11 +49,27 @@ def answer(request: Request) -> Description:
     except ValueError as error:
         raise ModelError(str(error)) from None
     told = found.described()
+    if not request.bound:
+        told = told._replace(notes=[*told.notes, _ask_for_bounds(system, found)])
     head = [said, *(f"bound: {bound}" for bound in found.bounds), *told.head]
     used = said.startswith("with")
     return of_model(
         model,
         told._replace(head=head, data=lambda: in_order({**told.data(), "elastic": used}, _ENTRIES)),
+    )
+
+
+def _ask_for_bounds(system: MultibodySystem, found: Ranges) -> str:
+    """What to type where nothing is known but that forces balance, with a row of this system."""
+    rows = system.structure.row_names
+    known = ((row, found.of(row)) for row in rows)
+    open_rows = [row for row, own in known if np.any(np.isinf([own.low, own.high]))]
+    if not open_rows:
+        return ""
+    row = open_rows[0]
+    return (
+        f'without bounds forces can be any; say what is known of them, such as --bound "|{row}| <= '
+        f'500" (at most 500 N or N m) or --bound "{row} >= 0"'
     )
 
 

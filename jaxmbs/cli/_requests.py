@@ -276,11 +276,19 @@ class Kinematics(NamedTuple):
     every: Annotated[float, Option(help="Time between states (s).")]
     out: Annotated[Path | None, Option(help="Whole motion: .csv, .npz, .nc or .zarr.")] = None
     assemble: _Closed = False
+    reactions: Annotated[
+        bool, Option("--reactions", help="Forces of drivers and joints too (inverse dynamics).")
+    ] = False
+    plot: Annotated[
+        Path | None,
+        Option(help="Forces of drivers over their coordinates, a picture: .png, .pdf or .svg."),
+    ] = None
     json: JsonOption = False
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
         check_duration(0.0, self.end, self.every)
+        _check_picture(self.plot)
         if self.out is not None:
             check_folder(self.out)
         _load.check(self.model)

@@ -3,6 +3,7 @@
 from ._animation import animate as animate
 from ._history import (
     draw_curve as draw_curve,
+    draw_driving as draw_driving,
     draw_flexibility as draw_flexibility,
     draw_force as draw_force,
     draw_reactions as draw_reactions,

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from .. import _settings
 from .._checks import listed
+from .._constraints import Driver
 from .._custom_types import Setting
 from .._design import Optimum
 from .._dynamics import Trajectory
@@ -126,6 +127,41 @@ def draw_reactions(
     return figure
 
 
+def draw_driving(trajectory: Trajectory, drivers: Sequence[Driver]) -> Figure:
+    """The force or torque of each driver over the coordinate that it prescribes, angles in
+    degrees; over time where that coordinate does not change. One that is not unique is dashed and
+    labelled so.
+
+    **Arguments:** `trajectory`: of `inverse_dynamics` or `simulate`; `drivers`: those of its
+    system that are drawn, such as `model.drivers`.
+
+    **Returns:** a matplotlib figure; the caller saves and closes it.
+
+    **Raises:** `ModelError` if there is no driver.
+    """
+    if not drivers:
+        raise ModelError("there is no driver whose force or torque could be drawn.")
+    figure, panels = _panels(len(drivers), sharex=False)
+    reactions, times = trajectory.reactions(), np.asarray(trajectory.times)
+    for axes, driver in zip(panels, drivers, strict=True):
+        values = np.asarray([float(driver.motion(t)) for t in times])
+        turns = driver.coordinate == "rotation"
+        label, over = "coordinate (m)", values
+        if turns:
+            label, over = "angle (deg)", np.degrees(values)
+        if np.ptp(values) == 0:
+            label, over = "time (s)", times
+        unique = np.broadcast_to(np.asarray(reactions.unique(driver.name).unique), times.shape)
+        force = np.asarray(reactions.driving(driver.name))
+        draw_curve(axes, over, force, driver.name, unique=unique, place=1)
+        verdict = "" if unique.all() else f", {NOT_UNIQUE}"
+        axes.set_title(f"{driver.name}{verdict}", fontweight="bold" if verdict else "normal")
+        axes.set_ylabel("torque (N m)" if turns else "force (N)")
+        axes.set_xlabel(label)
+        axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
+    return figure
+
+
 def _force(wrench: Wrench) -> tuple[np.ndarray, np.ndarray]:
     return np.linalg.norm(np.asarray(wrench.force), axis=1), np.asarray(wrench.determined.unique)
 
@@ -135,7 +171,7 @@ def _torque(wrench: Wrench) -> tuple[np.ndarray, np.ndarray]:
     return np.linalg.norm(torque, axis=1), np.asarray(wrench.determined.unique)
 
 
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
+def _panels(count: int, sharex: bool = True) -> tuple[Figure, list[Axes]]:
     # Four panels make a square.
     columns = 2 if count in (2, 4) else min(3, max(count, 1))
     rows = max(1, -(-count // columns))
@@ -143,7 +179,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
         rows,
         columns,
         figsize=(1.5 + 3.3 * columns, 1.0 + 2.3 * rows),
-        sharex=True,
+        sharex=sharex,
         squeeze=False,
         layout="constrained",
     )
