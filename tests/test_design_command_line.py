@@ -1,6 +1,8 @@
 """What `jaxmbs design` prints and writes."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from typer.testing import CliRunner
 
 import jaxmbs as jm
 from jaxmbs import planar
+from jaxmbs.cli import _design
 from jaxmbs.cli._app import app
 from jaxmbs.io import write_model
 
@@ -192,3 +195,25 @@ def test_files_that_cannot_be(folder):
     result = run(folder / "study.toml", "--plot", folder / "way.txt")
     assert result.exit_code == 2
     assert "--plot writes .png, .pdf or .svg" in result.stderr
+
+
+def test_the_page_on_study_files_names_every_key_and_word(tmp_path):
+    """And its study is one."""
+    text = (Path(__file__).parent.parent / "docs/guide/study-file.md").read_text(encoding="utf-8")
+    kinds = (_design._RUNS, _design._OPTIMISERS, _design._OBJECTIVES)
+    words = {word for own in kinds for word in own}
+    keys = {
+        key for own in (*kinds, _design._QUANTITIES) for kind in own.values() for key in kind.keys
+    }
+    keys |= {*_design._QUANTITIES, "name", "low", "high", "start", "at_most", "seed", "kind"}
+    tables = {"run", "objective", "optimiser", "starts"} | {"parameter", "constraint"}
+    assert {*_design._KEYS} == tables | {"schema", "model"}
+    table = text[text.index("## Keys") :]
+    named = set(re.findall(r"`\[?\[?\"?([\w-]+)\"?\]?\]?`", table))
+    assert words | keys | tables <= named
+    path = tmp_path / "study.toml"
+    path.write_text(re.findall(r"```toml\n(.*?)```", text, flags=re.S)[0], encoding="utf-8")
+    study = _design.read_study(path)
+    assert {*study.bounds} == {"bodies.crank.position.x", "bodies.piston.mass"}
+    (constraint,) = study.constraints
+    assert constraint.bound == 5.0

@@ -153,6 +153,14 @@ def test_tour_runs_as_it_stands(as_a_user: Path):
         run_command(line)
     assert names["unique"].shape == (100, 14)
     left = {path.name for path in as_a_user.iterdir()}
-    called = {"door.toml", "motion.nc", "crank.toml", "crank.csv", "study.toml", "way.png"}
+    called = {
+        "door.toml",
+        "motion.nc",
+        "crank.toml",
+        "crank.csv",
+        "study.toml",
+        "way.png",
+        "torque.png",
+    }
     called |= {"arm.toml", "door.html", "robot.html"}
     assert called <= left
