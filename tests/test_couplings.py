@@ -1,5 +1,6 @@
 """Couplings of angles over many turns."""
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,3 +71,33 @@ def test_other_ratios_end_a_run_where_they_jump(ratio: float) -> None:
     v = jnp.zeros(12).at[jnp.array([5, 11])].set(jnp.array([2.0, 2.0 * ratio]))
     with pytest.raises(jm.SimulationError, match="'gear' jumps"):
         jm.simulate(system, system.reference_q, v, 8.0)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        {"controller": diffrax.ConstantStepSize(), "first_step": 0.05},
+        {
+            "solver": diffrax.Euler(),
+            "controller": diffrax.ConstantStepSize(),
+            "first_step": 0.05,
+        },
+        {"solver": jm.runs.GeneralizedAlpha(step=0.05)},
+    ],
+    ids=["Dopri8", "Euler", "GeneralizedAlpha"],
+)
+def test_steps_of_one_length_end_there_too(steps) -> None:
+    """Whatever the length is: none leads over the jump, and all before are right."""
+    system = geared(float(np.sqrt(2)))
+    v = jnp.zeros(12).at[jnp.array([5, 11])].set(jnp.array([2.0, 2.0 * np.sqrt(2)]))
+    run = jm.simulate(system, system.reference_q, v, 8.0, every=0.5, throw=False, **steps)
+    assert run.result != jm.results.RESULTS.successful
+    assert "'gear' jumps" in run.message
+    reached = float(run.times[-1])
+    # Half a turn of the slower shaft; the faster one makes it first.
+    assert 1.0 < reached <= np.pi / 2
+    q = np.asarray(run.q[-1]).reshape(2, 7)
+    angles = 2 * np.arctan2(q[:, 6], q[:, 3])
+    # (Euler's method turns the shafts a little less than they turn.)
+    np.testing.assert_allclose(angles[0], 2 * reached, rtol=2e-3)
+    np.testing.assert_allclose(angles[1], np.sqrt(2) * angles[0], rtol=1e-7)

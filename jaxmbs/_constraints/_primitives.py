@@ -232,6 +232,9 @@ class Advance(AbstractGeometricPrimitive):
         return jnp.where(flat, jnp.inf, jnp.abs(self.pitch) / 2)[None]
 
 
+# The kind of joints that couple two coordinates.
+COUPLING = "coupling"
+
 # Ratios of whole numbers up to this one are known as such, and that close to one.
 MOST_TEETH = 100
 _WHOLE = 1e-12

@@ -31,6 +31,7 @@ from ._primitives import (
     AxesPerpendicular,
     Coincide,
     Coupled,
+    COUPLING,
     NoSlip,
     OnLine,
     OnPlane,
@@ -107,14 +108,14 @@ class Coupling(AbstractJoint):
     two angles that is a fraction m / n with n at most 100 holds over any number of turns; like
     teeth, phases that differ by 1 / n of a turn are not told apart. Other ratios hold as long as
     both angles stay between -pi and pi, and so do polynomials of more than first degree for the
-    second angle; a run of adaptive steps ends where they would go beyond.
+    second angle; a run ends where they would go beyond.
 
     **Arguments:** `bodies`: four names, first and second body of each pair; `measures`: two
     words, `rotation` or `translation`; `points` (m): one on each axis; `axes`: two world
     directions, both in the reference configuration; `coefficients`: at least one number.
     """
 
-    kind: ClassVar[str] = "coupling"
+    kind: ClassVar[str] = COUPLING
     located: ClassVar[bool] = False
     name: str = eqx.field(static=True, converter=JOINT_NAME)
     bodies: tuple[str, ...] = eqx.field(static=True, converter=_BODIES)

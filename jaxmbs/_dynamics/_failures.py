@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .. import _settings
 from .._checks import listed, shown
-from .._constraints._primitives import MOST_TEETH
+from .._constraints._primitives import COUPLING, MOST_TEETH
 from .._custom_types import RealScalarLike, Scalar, Setting
 from .._errors import AbstractError
 from .._formulations import AbstractFormulation, Accelerations
@@ -454,6 +454,8 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
     if not bool(jnp.all(jnp.isfinite(force))):
         return f"The force on {_bodies(system, force)} is not finite a little later."
     jumping = [x for x in open_constraints(system, at_once) if x[1] > _JUMP]
+    if not jumping:
+        jumping = _jumps_of_couplings(system, trajectory)
     if jumping:
         name, amount, unit = jumping[0]
         return (
@@ -481,6 +483,24 @@ def _hardest(system: AbstractSystem, trajectory: Trajectory) -> str:
         return ""
     length = float(system.characteristic_length())
     return f"What accelerates most is {movers(acceleration[:, None], system.structure, length)[0]}."
+
+
+def _jumps_of_couplings(
+    system: AbstractSystem, trajectory: Trajectory
+) -> list[tuple[str, float, str]]:
+    """Couplings that open, and by how much, within one more step from the end."""
+    t, q, v = trajectory.times[-1], trajectory.q[-1], trajectory.v[-1]
+    structure, accepted = system.structure, int(trajectory.statistics.accepted)
+    if not accepted or not any(own.kind == COUPLING for own in structure.constraints):
+        return []
+    # (A step that changes its length grows by less.)
+    step = 2 * (t - trajectory.times[0]) / accepted
+    opened = open_constraints(system, system.scaled_residual(system.retract(q, step * v), t + step))
+    return [
+        (name, amount, unit)
+        for name, amount, unit in opened
+        if amount > _JUMP and structure.constraint(name).kind == COUPLING
+    ]
 
 
 @program(compiling=Compiling.ONCE)

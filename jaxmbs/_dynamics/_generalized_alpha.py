@@ -547,6 +547,11 @@ def _solve_step_jvp(primals: Any, tangents: Any) -> Any:
     return solved, zeros._replace(increment=moved[: system.structure.nv])
 
 
+# So far (characteristic lengths, rad) beside where it leads, and by more than half of its way, no
+# step ends.
+_LEAP = 0.1
+
+
 class AlphaState(eqx.Module):
     """State that the method carries from step to step: dv/dt at the end of the last one, and of the
     one `before` it; a (`auxiliary`), lambda, and the matrix of Newton's method; units of
@@ -687,8 +692,14 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
                 ((end.q, end.v, t1), end.acceleration),
             )
         ]
-        # A failed solution must not be returned as a motion.
-        y1 = jnp.where(solved.converged, jnp.concatenate([end.q, end.v, y0[-1:]]), jnp.nan)
+        # A failed solution must not be returned as a motion, nor one on another branch: where a
+        # condition jumps, the nearest solution is far from where the step leads.
+        move, far = (
+            jnp.max(jnp.abs(x) / last.unit, initial=0.0)
+            for x in (solved.increment, solved.increment - guess.increment)
+        )
+        usable = solved.converged & ((far < _LEAP) | (far < move / 2))
+        y1 = jnp.where(usable, jnp.concatenate([end.q, end.v, y0[-1:]]), jnp.nan)
         dense = {"y0": y0, "y1": y1, "k0": start.h * slopes[0], "k1": start.h * slopes[1]}
         following = AlphaState(
             end.acceleration,

@@ -35,7 +35,7 @@ from ._runge_kutta import (
     tableau_of,
 )
 from ._state_evaluation import AbstractStabilisation, Packed, split
-from ._step_size import FixedSteps
+from ._step_size import FixedSteps, leads_elsewhere
 
 
 # The error of a step across a singular configuration counts as so many times as large. A method
@@ -413,15 +413,17 @@ def _onto_constraints(
     end = jnp.concatenate(
         [*attach_projection_jvp(system, *split(system, y), t, split(system, ends[0])), y[-1:]]
     )
+    nq = system.structure.nq
+    moved = jnp.abs(ends[0] - found[0]).at[nq:].set(0.0)
     if error is None:
-        return end, None, usable[0]
+        # Nothing else can tell of it.
+        jumps = leads_elsewhere(y0[:nq], ends[0][:nq], moved[:nq])
+        return jnp.where(jumps, jnp.nan, end), None, usable[0]
     apart = jnp.abs(ends[0] - ends[1])
     # What the projection had to move the configuration is an error too. The method may not have
     # seen it: a driver that acted between its stages only. (Next to a singular configuration
     # all moves far, and means nothing, unless it is farther than the step itself: that leads to
     # another branch. Velocities do so earlier.)
-    nq = system.structure.nq
-    moved = jnp.abs(ends[0] - found[0]).at[nq:].set(0.0)
     if near is None:
         return end, apart + moved, jnp.all(usable)
     rounding = _rounding(system, t, ends[0], near)
@@ -465,10 +467,10 @@ def steps_of_method(
     del solver, stabilisation, adjoint
     controller, first_step = steps
     adaptive = isinstance(controller, dfx.AbstractAdaptiveStepSizeController)
-    if controller is None or adaptive or not system.structure.nonlinear.any():
+    if controller is None or adaptive:
         return steps
-    # A step across a state at which a velocity row vanishes is none.
-    return Steps(FixedSteps(controller), first_step)
+    # A step across a state at which a velocity row vanishes, or a coupling jumps, is none.
+    return Steps(FixedSteps(controller, system.structure.nq), first_step)
 
 
 @steps_of_method.register
@@ -504,7 +506,7 @@ def _(
                 "GeneralizedAlpha(step=1e-3), it is in s."
             )
         controller = dfx.ConstantStepSize()
-    return Steps(FixedSteps(controller), first_step)
+    return Steps(FixedSteps(controller, system.structure.nq), first_step)
 
 
 @functools.singledispatch

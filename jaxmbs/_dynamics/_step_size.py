@@ -139,14 +139,29 @@ class _AdaptiveStarting(_AbstractStarting, AbstractAdaptiveWrapper):
 # --------------------------------------------------------------------------------------------------
 
 
+# A step is none if its error is this part of what it moved, and it moved more than that (m, or as
+# quaternions, which a coupling of angles that jumps turns by as much whatever the size is).
+_WRONG, _MOVED = 0.5, 1e-2
+
+
+def leads_elsewhere(
+    q0: Float[Array, " nq"], q1: Float[Array, " nq"], error: Float[Array, " nq"]
+) -> BoolScalar:
+    """Is what a step was off, or was corrected by, most of what it moved?"""
+    moved, wrong = (jnp.max(jnp.abs(x), initial=0.0) for x in (q1 - q0, error))
+    return (moved > _MOVED) & (wrong > _WRONG * moved)
+
+
 class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
-    """A controller without tolerances, under which a step that became NaN ends the run at its
-    start."""
+    """A controller without tolerances, under which a step that became NaN, or one that leads to
+    another branch, ends the run at its start. `nq`: how many entries of the state are coordinates.
+    """
 
     controller: dfx.AbstractStepSizeController
+    nq: int = eqx.field(static=True)
 
     def wrap(self, direction: Any) -> "FixedSteps":
-        return FixedSteps(self.controller.wrap(direction))
+        return FixedSteps(self.controller.wrap(direction), self.nq)
 
     def init(
         self,
@@ -175,7 +190,13 @@ class FixedSteps(dfx.AbstractStepSizeController[Any, Any]):
         keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
         )
-        solved = jnp.all(jnp.isfinite(y1_candidate)) | jnp.logical_not(keep)
+        solved = jnp.all(jnp.isfinite(y1_candidate))
+        if y_error is not None:
+            # (An infinite error is that of a step next to a singular configuration.)
+            error = jnp.where(jnp.isfinite(y_error), y_error, 0.0)
+            own = (x[: self.nq] for x in (y0, y1_candidate, error))
+            solved &= ~leads_elsewhere(*own)
+        solved |= jnp.logical_not(keep)
         failed: Any = dfx.RESULTS.nonlinear_divergence
         failure = dfx.RESULTS.where(solved, result, failed)
         return keep & solved, jnp.where(solved, next_t0, t0), next_t1, jump, inner, failure
