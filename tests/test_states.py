@@ -213,6 +213,7 @@ BAD_V = {
 BAD_T: Mapping[str, tuple[Any, Any, str]] = {
     "nan": (np.nan, ValueError, "nan"),
     "inf": (-np.inf, ValueError, "-inf"),
+    "whole": (10**400, ValueError, "one number .*got a larger one"),
     "too large": (1e200, ValueError, r"1e\+200"),
     "list": ([0.0], TypeError, "a list"),
     "string": ("0", TypeError, "a str"),

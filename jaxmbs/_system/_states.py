@@ -138,6 +138,9 @@ def _time(structure: Structure, value: Any, name: str) -> Any:
         raise ValueError(
             f"{wanted}, got shape {list(np.shape(value))}; map over many times with jax.vmap."
         )
+    if isinstance(value, int) and abs(value) > LARGEST:
+        # (Some whole numbers are too large for any floating-point number.)
+        raise ValueError(f"{wanted} that is at most {LARGEST:g} in size, got a larger one.")
     traced = isinstance(value, Tracer)
     kind = value.dtype if traced else np.asarray(value).dtype
     if kind.kind not in "iuf":
