@@ -538,7 +538,7 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     ),
     "io.save_trajectory": (
         with_defaults(jaxmbs.io.save_trajectory, trajectory=blank(jm.results.Trajectory)),
-        {"path": (*NO_PATH, None)},
+        {"path": (*NO_PATH, None), "units": NO_FLAG},
     ),
     "io.load_trajectory": (
         with_defaults(jaxmbs.io.load_trajectory, system=SYSTEM),

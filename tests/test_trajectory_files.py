@@ -111,6 +111,33 @@ def test_nothing_is_lost(name: str, trajectory: Trajectory, free: Trajectory, tm
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_columns_with_units(trajectory: Trajectory, tmp_path: Path):
+    """The same numbers under other names, and read as before."""
+    plain, named = tmp_path / "plain.csv", tmp_path / "named.csv"
+    save_trajectory(trajectory, plain)
+    save_trajectory(trajectory, named, units=True)
+    (head, *lines), (names, *others) = (
+        path.read_text(encoding="utf-8").splitlines() for path in (plain, named)
+    )
+    assert others == lines
+    pairs = dict(zip(head.split(","), names.split(","), strict=True))
+    for name, unit in {
+        "time": "s",
+        "door.position.x": "m",
+        "stone.angular_velocity.z": "rad/s",
+        "door.angular_acceleration.x": "rad/s^2",
+        "hinge.force.z": "N",
+        "hinge.torque.x": "N m",
+        "hinge.y.multiplier": "N",
+        "hinge.a1.multiplier": "N m",
+    }.items():
+        assert pairs[name] == f"{name} ({unit})"
+    for name in ("door.orientation.w", "hinge.unique", "error.position", "error.velocity"):
+        assert pairs[name] == name
+    first, second = (load_trajectory(path, trajectory.system) for path in (plain, named))
+    same(first, second)
+
+
 @pytest.fixture(scope="module", params=["nc", "zarr"])
 def labelled(
     trajectory: Trajectory, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -167,8 +167,9 @@ def check_out(out: Path | None) -> None:
         check_path(out)
 
 
-def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
-    """Write it where it is wanted; returns a sentence to add to a message.
+def save(motion: Trajectory | Kinematics, out: Path | None, units: bool = False) -> str:
+    """Write it where it is wanted; returns a sentence to add to a message. `units`: columns of a
+    .csv are named with them.
 
     **Raises:** `ModelError` if it cannot be written.
     """
@@ -177,7 +178,7 @@ def save(motion: Trajectory | Kinematics, out: Path | None) -> str:
     from ..io import save_trajectory
 
     try:
-        save_trajectory(motion, out)
+        save_trajectory(motion, out, units=units)
     except OSError as error:
         raise ModelError(f"cannot write {str(out)!r}: {error.strerror}.") from None
     return f" What was computed until then is in {str(out)!r}."

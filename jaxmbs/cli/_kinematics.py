@@ -50,9 +50,9 @@ def motion_of(model: Model, request: Request) -> Description:
     except ValueError as error:
         raise ModelError(str(error)) from None
     except KinematicsError as error:
-        kept = save(error.kinematics, out)
+        kept = save(error.kinematics, out, request.units)
         raise AnalysisError(f"{error}{kept}") from None
-    save(found, out)
+    save(found, out, request.units)
     told = _described(found)
     if isinstance(found, Trajectory):
         told = _with_forces(told, model, found, plot)

@@ -85,6 +85,7 @@ _Closed = Annotated[
 _Allowed = Annotated[
     bool, Option("--assemble", help="Start at the nearest state that the constraints allow.")
 ]
+_Units = Annotated[bool, Option("--units", help="Columns of a .csv are named with their units.")]
 _Picture = Annotated[Path | None, Option(help="Picture: .png, .pdf or .svg.")]
 # May be repeated.
 _Words = tuple[str, ...]
@@ -250,6 +251,7 @@ class Simulate(NamedTuple):
     out: Annotated[Path | None, Option(help="Whole trajectory: .csv, .npz, .nc or .zarr.")] = None
     assemble: _Allowed = False
     time: _Start = 0.0
+    units: _Units = False
     json: JsonOption = False
 
     def check(self) -> None:
@@ -283,6 +285,7 @@ class Kinematics(NamedTuple):
         Path | None,
         Option(help="Forces of drivers over their coordinates, a picture: .png, .pdf or .svg."),
     ] = None
+    units: _Units = False
     json: JsonOption = False
 
     def check(self) -> None:

@@ -167,9 +167,9 @@ def run(model: Model, request: Request) -> Run:
     except SimulationInterrupted as error:
         raise Interrupted(model, error.trajectory) from None
     except SimulationError as error:
-        kept = save(error.trajectory, request.out)
+        kept = save(error.trajectory, request.out, request.units)
         raise AnalysisError(f"{error}{kept}") from None
-    save(trajectory, request.out)
+    save(trajectory, request.out, request.units)
     last = trajectory.at(slice(-1, None))
     return Run(
         model=model,
@@ -335,7 +335,7 @@ def _keep(stopped: Interrupted, request: Request) -> str:
     """
     trajectory = stopped.trajectory
     last = float(np.asarray(trajectory.times)[-1])
-    kept = save(trajectory, request.out)
+    kept = save(trajectory, request.out, request.units)
     if not request.json:
         head = f"state at {last:.9g} s, where the run was stopped"
         tables = _state_tables(stopped.model, trajectory)

@@ -6,6 +6,7 @@ import abc
 import csv
 import functools
 import json
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -146,7 +147,7 @@ class Record(NamedTuple):
 
     `arrays`: those of its class, by their names; `texts`: likewise; `error_unit`: that of
     its residuals of lengths; `reactions`: finds those of all joints, None if the motion has none;
-    `system`: whose it is.
+    `system`: whose it is. `units`: do the names of columns end with them?
     """
 
     arrays: dict[str, np.ndarray]
@@ -154,6 +155,7 @@ class Record(NamedTuple):
     error_unit: str
     reactions: Callable[[], Reactions] | None
     system: AbstractSystem
+    units: bool = False
 
 
 @functools.singledispatch
@@ -489,11 +491,14 @@ class Csv(AbstractFormat):
         del path
 
     def save(self, record: Record, path: Path) -> None:
-        columns = _columns(record)
+        columns, names = _columns(record), None
+        if record.units:
+            structure = record.system.structure
+            names = [_with_unit(name, structure) for name in columns]
         lines = zip(*(values.tolist() for values in columns.values()), strict=True)
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
+            writer.writerow(names or columns)
             # Numbers keep all their digits.
             writer.writerows(lines)
 
@@ -506,7 +511,25 @@ class Csv(AbstractFormat):
             raise ModelError(
                 f"{str(path)!r} is no table of numbers with a line of names."
             ) from None
+        if header[0] == "time (s)":
+            header = [re.sub(r" \([^()]+\)$", "", name) for name in header]
         return _trajectory({name: table[:, k] for k, name in enumerate(header)}, system)
+
+
+def _with_unit(name: str, structure: Structure) -> str:
+    """The name of a column with its unit, if it has one."""
+    owned = {row.name: row.quantity.force_unit for row in structure.rows}
+    own = {info.name: info.quantity.unit or "1" for info in structure.coordinates}
+    known = {f"{row}.multiplier": unit for row, unit in owned.items()}
+    for ending, per in (("", ""), (".rate", "/s"), (".acceleration", "/s^2")):
+        known |= {f"{coordinate}{ending}": f"{unit}{per}" for coordinate, unit in own.items()}
+    words = [word for word in name.split(".") if word not in tuple("wxyz")]
+    units = _UNITS | {"time": "s", "force": "N", "torque": "N m"}
+    # (By the last of its words that is no letter of an axis.)
+    unit = known.get(name) or units.get(words[-1], "1")
+    # Residuals are relative to a length, or of several units.
+    plain = unit == "1" or name in ("error.position", "error.velocity")
+    return name if plain else f"{name} ({unit})"
 
 
 def _columns(record: Record) -> dict[str, Numbers]:
@@ -718,7 +741,12 @@ def _format(path: Setting[str | Path]) -> AbstractFormat:
     return FORMATS[ending]
 
 
-def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Path]) -> None:
+def save_trajectory(
+    trajectory: Trajectory | Kinematics,
+    path: Setting[str | Path],
+    *,
+    units: Setting[bool] = False,
+) -> None:
     """Write a motion, in the format of the file's ending. A file that is there is replaced, as a
     whole or not at all.
 
@@ -732,17 +760,19 @@ def save_trajectory(trajectory: Trajectory | Kinematics, path: Setting[str | Pat
 
     All along world axes, in SI units.
 
-    **Arguments:** `trajectory`: one, not a batch; a `Kinematics` has no reactions. `path`.
+    **Arguments:** `trajectory`: one, not a batch; a `Kinematics` has no reactions. `path`. `units`:
+    names of the columns of a `.csv` with their units, "crank.position.x (m)"; other formats have
+    them always.
 
     **Raises:** `ModelError` for another ending, a batch, a missing extra, a folder of something
     else, and, in a `.csv`, a system without bodies. `OSError` if it cannot be written.
     """
     check_path(path)
-    path = Path(path)
+    units, path = _settings.flag(units, "units"), Path(path)
     if trajectory.times.ndim > 1:
         raise ModelError("a file holds one trajectory; index the batch and save one by one.")
     with replacing(path) as new:
-        _format(path).save(record_of(trajectory), new)
+        _format(path).save(record_of(trajectory)._replace(units=units), new)
 
 
 def load_trajectory(path: Setting[str | Path], system: AbstractSystem) -> Trajectory:
