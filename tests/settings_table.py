@@ -537,7 +537,9 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         {"bins": _COUNT, "joints": NO_NAMES},
     ),
     "io.save_trajectory": (
-        with_defaults(jaxmbs.io.save_trajectory, trajectory=blank(jm.results.Trajectory)),
+        with_defaults(
+            jaxmbs.io.save_trajectory, trajectory=blank(jm.results.Trajectory), path="motion.csv"
+        ),
         {"path": (*NO_PATH, None), "units": NO_FLAG},
     ),
     "io.load_trajectory": (

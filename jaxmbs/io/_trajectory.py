@@ -767,8 +767,9 @@ def save_trajectory(
     **Raises:** `ModelError` for another ending, a batch, a missing extra, a folder of something
     else, and, in a `.csv`, a system without bodies. `OSError` if it cannot be written.
     """
+    units = _settings.flag(units, "units")
     check_path(path)
-    units, path = _settings.flag(units, "units"), Path(path)
+    path = Path(path)
     if trajectory.times.ndim > 1:
         raise ModelError("a file holds one trajectory; index the batch and save one by one.")
     with replacing(path) as new:
