@@ -15,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from .. import _settings
+from .._constraints._primitives import COUPLING
 from .._custom_types import BoolScalar, IntScalar, Numbers, Scalar, Setting
 from .._kinematics import position_residual
 from .._limits import EXACT
@@ -547,9 +548,23 @@ def _solve_step_jvp(primals: Any, tangents: Any) -> Any:
     return solved, zeros._replace(increment=moved[: system.structure.nv])
 
 
-# So far (characteristic lengths, rad) beside where it leads, and by more than half of its way, no
-# step ends.
+# A coupling has jumped where a step ends so far (characteristic lengths, rad) from where it leads,
+# and by more than half of its way.
 _LEAP = 0.1
+
+
+def _jumps(
+    system: AbstractSystem, solved: Solved, guess: Guess, unit: Float[Array, " nv"]
+) -> BoolScalar:
+    """Does the step lead over the jump of a coupling of angles? (Without couplings a step may end
+    anywhere: one longer than a period of a vibration does.)"""
+    if not any(own.kind == COUPLING for own in system.structure.constraints):
+        return jnp.asarray(False)
+    move, far = (
+        jnp.max(jnp.abs(x) / unit, initial=0.0)
+        for x in (solved.increment, solved.increment - guess.increment)
+    )
+    return (far > _LEAP) & (far > move / 2)
 
 
 class AlphaState(eqx.Module):
@@ -692,13 +707,8 @@ class GeneralizedAlpha(dfx.AbstractSolver[AlphaState]):
                 ((end.q, end.v, t1), end.acceleration),
             )
         ]
-        # A failed solution must not be returned as a motion, nor one on another branch: where a
-        # condition jumps, the nearest solution is far from where the step leads.
-        move, far = (
-            jnp.max(jnp.abs(x) / last.unit, initial=0.0)
-            for x in (solved.increment, solved.increment - guess.increment)
-        )
-        usable = solved.converged & ((far < _LEAP) | (far < move / 2))
+        # A failed solution must not be returned as a motion.
+        usable = solved.converged & ~_jumps(system, solved, guess, last.unit)
         y1 = jnp.where(usable, jnp.concatenate([end.q, end.v, y0[-1:]]), jnp.nan)
         dense = {"y0": y0, "y1": y1, "k0": start.h * slopes[0], "k1": start.h * slopes[1]}
         following = AlphaState(
