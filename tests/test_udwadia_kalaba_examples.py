@@ -531,7 +531,7 @@ class TestCommandLine:
     @pytest.mark.thorough
     def test_simulate_and_kinematics_in_words(self):
         text = run("simulate", "flexible-joint-manipulator", "--end", "1")
-        assert_says(text, "motor 2", "coordinates", "unique", "servo error: 0.9 at the start")
+        assert_says(text, "motor 2", "coordinate", "unique", "servo error: 0.9 at the start")
         text = run("kinematics", "spiral", "--end", "1", "--every", "1")
         assert_says(text, "theta", "2.00855 at 0 s")
 
