@@ -138,7 +138,7 @@ def _time(structure: Structure, value: Any, name: str) -> Any:
         raise ValueError(
             f"{wanted}, got shape {list(np.shape(value))}; map over many times with jax.vmap."
         )
-    if isinstance(value, int) and abs(value) > LARGEST:
+    if type(value) is int and abs(value) > LARGEST:
         # (Some whole numbers are too large for any floating-point number.)
         raise ValueError(f"{wanted} that is at most {LARGEST:g} in size, got a larger one.")
     traced = isinstance(value, Tracer)
