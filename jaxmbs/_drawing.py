@@ -6,12 +6,15 @@ rigid body), and a spoke to every point at which a joint or driver acts on it. A
 coordinates do not define a frame has its hub in the middle of these points.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
+from ._programs import Compiling, program
 from ._reactions import Reactions
+from ._system import AbstractSystem, MultibodySystem
 
 
 # Points that stay as near to each other as this, against the size of the mechanism, are drawn as
@@ -33,6 +36,7 @@ class Skeleton(NamedTuple):
 
     - `hubs` (n, hubs, 3), called `hub_names`. `points` (n, places, 3): where constraints act.
     - `spokes` between them; `ground`: those of the points that lie on the fixed frame.
+    - `ropes` (n, points, 3): lines of ropes, belts and tendons; `pulleys` (n, points, 3): circles.
     - `joints`: constraints that are drawn at one point, together: the point, and who they are.
     - `low`, `high` (3,): the box that holds everything at all times. `planar`: all in one plane?
     """
@@ -46,6 +50,8 @@ class Skeleton(NamedTuple):
     low: Float[np.ndarray, "3"]
     high: Float[np.ndarray, "3"]
     planar: bool
+    ropes: tuple[Float[np.ndarray, "n _ 3"], ...] = ()
+    pulleys: tuple[Float[np.ndarray, "n _ 3"], ...] = ()
 
     @property
     def size(self) -> float:
@@ -59,11 +65,14 @@ class Skeleton(NamedTuple):
         return bool(self.hubs.shape[1] or self.points.shape[1])
 
 
-def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
+def skeleton(
+    system: AbstractSystem, reactions: Reactions, q: Float[np.ndarray, "n nq"]
+) -> Skeleton:
     """The drawing of n states.
 
     **Arguments:** `reactions` of these states, which contain the points of joints; `q` (n, nq).
     """
+    ropes, pulleys = rope_lines(system, q)
     structure, layout = reactions.structure, reactions.layout
     points = _in_space(np.asarray(reactions.point))
     owners = layout.owners
@@ -83,14 +92,39 @@ def skeleton(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Skeleton:
         for k, constraint in enumerate(layout.constraints)
         if layout.bodies[k] != layout.ground
     )
-    everything = np.concatenate([hubs, points], axis=1).reshape(-1, 3)
+    everything = np.concatenate([hubs, points, *ropes, *pulleys], axis=1).reshape(-1, 3)
     finite = everything[np.all(np.isfinite(everything), axis=1)]
     box = finite if len(finite) else np.zeros((1, 3))
     low, high = box.min(axis=0), box.max(axis=0)
     ground = tuple(k for k, body in enumerate(layout.bodies) if body == layout.ground)
     joints = _together(points, layout.seconds, float(np.linalg.norm(high - low)))
     planar = 2 in (reactions.point.shape[-1], *(len(body.force) for body in structure.bodies))
-    return Skeleton(hubs, names, points, spokes, ground, joints, low, high, planar)
+    drawn = (hubs, names, points, spokes, ground, joints, low, high, planar)
+    return Skeleton(*drawn, ropes, pulleys)
+
+
+# Each of as many points as its way needs.
+Lines = tuple[Float[np.ndarray, "n _ 3"], ...]
+
+
+def rope_lines(system: AbstractSystem, q: Float[np.ndarray, "n nq"]) -> tuple[Lines, Lines]:
+    """Lines of ropes, belts and tendons in n states, and the circles around which they run."""
+    if not isinstance(system, MultibodySystem) or not system.has_ways:
+        return (), ()
+    ropes: list[np.ndarray] = []
+    pulleys: list[np.ndarray] = []
+    for line, circles in jax.tree.map(np.asarray, _drawn_ways(system, q)):
+        ropes += [_in_space(line[:, k]) for k in range(line.shape[1])]
+        for k, place in np.ndindex(circles.shape[1:3]):
+            circle = _in_space(circles[:, k, place])
+            if np.any(circle != circle[:, :1]):
+                pulleys.append(circle)
+    return tuple(ropes), tuple(pulleys)
+
+
+@program(compiling=Compiling.ONCE)
+def _drawn_ways(system: MultibodySystem, q: Any) -> list[tuple[Array, Array]]:
+    return jax.lax.map(system.drawn_ways, q)
 
 
 def _in_space(points: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

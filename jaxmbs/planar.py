@@ -19,6 +19,7 @@ from ._constraints._planar import (
     Translational as Translational,
 )
 from ._constraints._ropes import Belt as Belt, Rope as Rope
+from ._constraints._tendons import PathTendon as PathTendon
 
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Geometric",
     "KnifeEdge",
     "Particle",
+    "PathTendon",
     "Pfaffian",
     "PointOnCurve",
     "PointOnLine",

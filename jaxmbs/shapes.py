@@ -10,5 +10,6 @@ from ._forces import (
     ContactBox as ContactBox,
     ContactCapsule as ContactCapsule,
     ContactHalfSpace as ContactHalfSpace,
+    ContactPolytope as ContactPolytope,
     ContactSphere as ContactSphere,
 )

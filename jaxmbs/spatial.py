@@ -39,6 +39,7 @@ from ._constraints._spatial_gears import (
     RackAndPinion as RackAndPinion,
     WormPair as WormPair,
 )
+from ._constraints._tendons import JointTendon as JointTendon, PathTendon as PathTendon
 from ._elements import (
     BallInertia as BallInertia,
     ReflectedInertia as ReflectedInertia,
@@ -56,10 +57,12 @@ __all__ = [
     "Fixed",
     "GearPair",
     "Geometric",
+    "JointTendon",
     "MasslessBody",
     "ModalBody",
     "ParallelAxes",
     "Particle",
+    "PathTendon",
     "PerpendicularAxes",
     "Pfaffian",
     "Planar",

@@ -224,6 +224,40 @@ _joint(3, "perpendicular_axes", axes=[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
 _joint(3, "distance", points=PAIR[3], length=1.25)
 _EYELETS = [[0.5, 0.1, 0.0], [0.8, 2.0, 0.1], [1.5, 0.2, 0.3]]
 _joint(3, "rope", bodies=_ROPE["bodies"], points=_EYELETS, length=5.0)
+_NORMAL = np.cross(np.diff(_EYELETS, axis=0)[0], np.diff(_EYELETS, axis=0)[1]).tolist()
+_PULLEY = _ROPE | {"points": _EYELETS, "axes": [[0.0] * 3, _NORMAL, [0.0] * 3]}
+PARTS["rope 3, pulleys"] = Part(
+    3,
+    "joint",
+    {"name": "J", "type": "rope", **_PULLEY, "length": 5.0},
+    ("type", "bodies", "points"),
+)
+PARTS["path_tendon 3, pulleys"] = Part(
+    3, "joint", {"name": "J", "type": "path_tendon", **_PULLEY}, ("type", "bodies", "points"), ()
+)
+for _dimension, _held in ((2, _ROPE), (3, {"bodies": _ROPE["bodies"], "points": _EYELETS})):
+    PARTS[f"path_tendon {_dimension}"] = Part(
+        _dimension,
+        "joint",
+        {"name": "J", "type": "path_tendon", **_held},
+        ("type", "bodies", "points"),
+        (),
+    )
+PARTS["joint_tendon 3"] = Part(
+    3,
+    "joint",
+    {
+        "name": "J",
+        "type": "joint_tendon",
+        "bodies": ["ground", "bar", "bar", "rod"],
+        "measures": ["rotation", "translation"],
+        "points": PAIR[3],
+        "axes": [[1.0, 1.0, 0.0], [0.0, 0.0, 3.0]],
+        "ratios": [0.5, -1.0],
+    },
+    ("type", "bodies", "measures", "points", "axes", "ratios"),
+    (),
+)
 _joint(3, "rolling_disk", ".x .y .z", bodies=["bar"], axis=[0.0, 1.0, 0.5], radius=0.5)
 _joint(3, "pfaffian", coefficients=_ROW[3])
 _joint(3, "pfaffian", ".1 .2", coefficients=[_ROW[3], _ROW[3][::-1]], label="pfaffian 3, two rows")
@@ -279,6 +313,10 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _force(_d, "spring_damper", "bodies", "points", "stiffness", **_ends, **_law, length=0.3)
     _rope = _ROPE if _d == 2 else {"bodies": _ROPE["bodies"], "points": _EYELETS}
     _force(_d, "elastic_rope", "bodies", "points", "stiffness", **_rope, **_law, length=3.5)
+    if _d == 3:
+        _label = "elastic_rope 3, pulleys"
+        _needed = ("bodies", "points", "stiffness")
+        _force(_d, "elastic_rope", *_needed, **_PULLEY, **_law, length=3.5, label=_label)
     _force(_d, "applied", "body", **_wrench)
     _force(_d, "applied", "body", **_wrench, follows="body", label=f"applied {_d}, following")
     _force(_d, "torsion_spring", "joint", joint="hinge", **_law, rest=0.1, torque=0.033)
@@ -342,6 +380,11 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _touch |= {"second": {"type": "half_space", "normal": _normal, "at": [-9.0] * _d}}
     _touch |= {"restitution": 0.75, "impact_speed": 2.0, "friction": 0.4}
     _touch |= {"transition_speed": 0.01, "rolling_resistance": 0.02, "rolling_speed": 0.1}
+    _corners = [[5.0, 3.0, 3.0], [6.0, 3.0, 3.0], [5.0, 4.5, 3.0], [5.0, 3.0, 4.0]]
+    _hull = {"type": "polytope", "vertices": [x[:_d] for x in _corners[: _d + 1]]}
+    _label = f"contact {_d}, polytope"
+    _ends = ("first", "second", "stiffness")
+    _force(_d, "contact", *_ends, **(_touch | {"first": _hull}), label=_label)
     _label = f"contact {_d}, on the ground"
     _force(_d, "contact", "first", "second", "stiffness", **_touch, label=_label)
 

@@ -605,6 +605,12 @@ EDGES: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
         }
         | {"length": (*NO_NUMBER, None, 0.0)},
     ),
+    "mechanisms.planetary_set": (
+        with_defaults(jm.mechanisms.planetary_set, name="P", sun=24, planet=18, ring=60, arm=0.084),
+        {name: _COUNT for name in ("sun", "planet", "ring", "planets")}
+        | {name: (*NO_NUMBER, None, 0.0) for name in ("arm", "width", "density")}
+        | {"ring_turns": NO_FLAG},
+    ),
     "mechanisms.spiral": (
         jm.mechanisms.spiral,
         {

@@ -351,6 +351,12 @@ def test_smooth_friction_creeps_as_it_says():
 # --------------------------------------------------------------------------------------------------
 
 
+_CORNERS = {
+    2: np.array([[-1.0, -1.0], [1.0, -0.5], [0.3, 1.0]]),
+    3: np.array([[-1.0, -1.0, 0.0], [1.0, -0.5, 0.1], [0.0, 1.0, -0.2], [0.1, 0.2, 1.0]]),
+}
+
+
 def random_shapes(pair: str, dimension: int, rng: np.random.Generator) -> list[Any]:
     def radius() -> float:
         return rng.uniform(0.5, 1.0)
@@ -359,6 +365,7 @@ def random_shapes(pair: str, dimension: int, rng: np.random.Generator) -> list[A
         "sphere": lambda: shapes.ContactSphere(radius(), at=rng.normal(size=dimension)),
         "capsule": lambda: shapes.ContactCapsule(radius(), points=rng.normal(size=(2, dimension))),
         "box": lambda: shapes.ContactBox(rng.uniform(0.5, 2.0, size=dimension)),
+        "polytope": lambda: shapes.ContactPolytope(rng.uniform(1, 2) * _CORNERS[dimension]),
         "half_space": lambda: shapes.ContactHalfSpace(rng.normal(size=dimension)),
     }
     return [made[kind]() for kind in pair.split()]
@@ -383,6 +390,9 @@ SHAPE_PAIRS = (
     "half_space capsule",
     "box half_space",
     "box sphere",
+    "capsule box",
+    "sphere polytope",
+    "polytope half_space",
 )
 
 
@@ -401,8 +411,24 @@ def moment(arm: Any, force: Any) -> Any:
     return float(arm[0] * force[1] - arm[1] * force[0])
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize("pair", SHAPE_PAIRS)
+# One order and one dimension of each pair in the usual run, both of some.
+USUAL = {"sphere sphere", "sphere capsule", "capsule capsule", "half_space capsule"}
+USUAL |= {"box half_space", "box sphere", "capsule box", "sphere polytope", "polytope half_space"}
+BOTH = {"box half_space", "capsule box"}
+
+
+@pytest.mark.parametrize(
+    ("pair", "dimension"),
+    [
+        pytest.param(
+            pair,
+            dimension,
+            marks=[] if pair in (USUAL if dimension == 3 else BOTH) else pytest.mark.thorough,
+        )
+        for pair in SHAPE_PAIRS
+        for dimension in (2, 3)
+    ],
+)
 def test_wrenches_balance_and_their_power_is_accounted_for(pair: str, dimension: int):
     rng = np.random.default_rng(sum(map(ord, pair)) + dimension)
     touched = 0
@@ -681,7 +707,10 @@ BALL, BOX = shapes.ContactSphere(0.1), shapes.ContactBox([1.0, 1.0])
 ROD = shapes.ContactCapsule(0.1, points=[[0.0, 0.0], [1.0, 0.0]])
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "box and box": ({"first": BOX, "second": BOX}, "contact of a box with a box is not known"),
-    "box and capsule": ({"first": BOX, "second": ROD}, "box with a capsule is not known"),
+    "box and polytope": (
+        {"first": BOX, "second": shapes.ContactPolytope([[0, 0], [1, 0], [0, 1]])},
+        "box with a polytope is not known",
+    ),
     "two half-spaces": ({"first": floor(), "second": floor()}, "half-space with a half-space"),
     "two dimensions": (
         {"first": BOX, "second": shapes.ContactHalfSpace([0.0, 0.0, 1.0])},
@@ -823,3 +852,93 @@ def test_a_sliding_sphere_ends_up_rolling_in_space(friction: dict[str, Any]):
     assert np.allclose(found.v[-1, :2], expected, rtol=0, atol=1e-7)
     turned = Rotation.from_quat(np.roll(np.asarray(found.q[-1, 3:7]), -1)).as_matrix()
     assert (turned @ np.asarray(found.v[-1, 3:]))[2] == pytest.approx(5.0, abs=1e-8)
+
+
+# --------------------------------------------------------------------------------------------------
+# Patterns of bodies
+# --------------------------------------------------------------------------------------------------
+
+
+def three_balls(*contacts: Any) -> jm.MultibodySystem:
+    """Two feet in the floor, and a head above one of them."""
+    places = {"foot a": (0.0, 0.0, 0.09), "foot b": (0.15, 0.0, 0.08), "head": (0.0, 0.0, 0.25)}
+    bodies = [
+        spatial.Body(name, mass=1.0, inertia=(0.1, 0.1, 0.1), position=place)
+        for name, place in places.items()
+    ]
+    return jm.MultibodySystem(bodies, forces=contacts)
+
+
+def pattern(bodies: Any, **changed: Any) -> Any:
+    ball, plane = shapes.ContactSphere(0.1), shapes.ContactHalfSpace([0.0, 0.0, 1.0])
+    given: dict[str, Any] = {"first": ball, "second": plane, "stiffness": 1e4}
+    return forces.Contact("c", bodies, **(given | changed))
+
+
+def test_a_pattern_means_each_body_and_each_pair_once():
+    ball = {"second": shapes.ContactSphere(0.1)}
+    system = three_balls(pattern(("foot *", "ground")))
+    assert [own.name for own in system.contacts] == [
+        "c of foot a and ground",
+        "c of foot b and ground",
+    ]
+    force = jax.jit(lambda q: system.force(q, jnp.zeros(18), 0.0))
+    push = np.asarray(force(system.reference_q)).reshape(3, 6)
+    wanted = [1e4 * 0.01**1.5, 1e4 * 0.02**1.5, 0.0]
+    np.testing.assert_allclose(push[:, 2], wanted, rtol=1e-9)
+    among = three_balls(pattern(("*", "*"), **ball))
+    pairs = [own.bodies for own in among.contacts]
+    assert pairs == [("foot a", "foot b"), ("foot a", "head"), ("foot b", "head")]
+    # A name with such a sign in it is a name.
+    odd = spatial.Body("foot [a]", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.0, 0.0, 0.0))
+    one = jm.MultibodySystem([odd], forces=[pattern(("foot [a]", "ground"))])
+    assert one.contacts[0].name == "c"
+
+
+@pytest.mark.parametrize(
+    ("bodies", "changed", "words"),
+    [
+        (("hand *", "ground"), {}, "force 'c': pattern 'hand *' matches no body; there are foot a"),
+        (("head*", "he?d"), {}, "mean one body alone"),
+        (
+            ("foot *", "ground"),
+            {"first": shapes.ContactSphere(0.1, at=[0, 0, 0])},
+            "first stands at",
+        ),
+        (
+            ("ground", "foot *"),
+            {
+                "first": shapes.ContactHalfSpace([0, 0, 1]),
+                "second": shapes.ContactCapsule(0.1, points=[[0, 0, 0], [0, 0, 1]]),
+            },
+            "second stands at a point of the world",
+        ),
+    ],
+)
+def test_patterns_that_cannot_be(bodies: Any, changed: Any, words: str):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        three_balls(pattern(bodies, **changed))
+
+
+@pytest.mark.thorough
+def test_lint_knows_the_bodies_of_a_pattern():
+    bodies = [
+        spatial.Body(f"foot {k}", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(k, 0.0, 0.09))
+        for k in (1, 2)
+    ]
+    model = jm.Model("feet", 3, bodies=bodies, forces=[pattern(("foot *", "ground"))])
+    assert "JM501" not in str(jm.lint(model))
+
+
+@pytest.mark.parametrize(
+    ("vertices", "words"),
+    [
+        ([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]], "in one plane"),
+        ([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], "on one line"),
+        ([[0.0, 0.0], [1.0, 1.0]], "at least 3 world points"),
+        ([0.0, 1.0, 2.0], "at least 3 world points"),
+    ],
+)
+def test_polytopes_that_cannot_be(vertices: Any, words: str):
+    with pytest.raises(ValueError, match=words):
+        shapes.ContactPolytope(vertices)

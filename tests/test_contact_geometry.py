@@ -10,16 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, nnls
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-from jaxmbs._forces._contact_geometry import Ball, Block, Rod, Touch, touch, Wall
+from jaxmbs import shapes
+from jaxmbs._forces._contact_geometry import Ball, Block, Hull, Rod, Touch, touch, Wall
 from jaxmbs._geometry import PlanarFrame, SpatialFrame
 
 
 # The kinds of the pairs by name, first and second.
 PAIRS = ("ball ball", "ball rod", "rod rod", "ball wall", "rod wall", "block wall", "ball block")
-KINDS = {"ball": Ball, "rod": Rod, "block": Block, "wall": Wall}
+PAIRS = (*PAIRS, "rod block", "ball hull", "hull wall")
 
 
 def random_shape(kind: str, dimension: int, rng: np.random.Generator, scale: float) -> Any:
@@ -31,7 +33,21 @@ def random_shape(kind: str, dimension: int, rng: np.random.Generator, scale: flo
         return Rod(jnp.asarray(radius), jnp.asarray(0.5 * scale * vector))
     if kind == "block":
         return Block(jnp.asarray(scale * rng.uniform(0.2, 0.7, size=dimension)))
+    if kind == "hull":
+        # Linear maps of one polytope, whose faces are the same, so that there is one program.
+        base = a_hull(dimension)
+        stretch = np.eye(dimension) + 0.5 * rng.uniform(-0.5, 0.5, size=(dimension, dimension))
+        return Hull(jnp.asarray(scale * np.asarray(base.corners) @ stretch.T), base.faces)
     return Wall(jnp.asarray(vector / np.linalg.norm(vector)))
+
+
+@functools.cache
+def a_hull(dimension: int) -> Hull:
+    return hull(np.random.default_rng(dimension).normal(size=(dimension + 4, dimension)))
+
+
+def hull(points: np.ndarray) -> Hull:
+    return shapes.ContactPolytope(points + 1.0).solid()
 
 
 def random_frame(dimension: int, rng: np.random.Generator, scale: float) -> Any:
@@ -81,6 +97,39 @@ def surface_distance(point: np.ndarray, half: np.ndarray) -> float:
     return min(distances) * (-1 if np.all(np.abs(point) < half) else 1)
 
 
+def segment_distance(centre: np.ndarray, along: np.ndarray, half: np.ndarray) -> float:
+    """The signed distance of the points centre + s along, -1 <= s <= 1, from a box: the least one,
+    a convex function of s, and where it vanishes that of the centre from the box swept along."""
+
+    def signed(s: float) -> float:
+        beyond = np.abs(centre + s * along) - half
+        return float(np.linalg.norm(np.maximum(beyond, 0.0)))
+
+    low, high = -1.0, 1.0
+    golden = (np.sqrt(5) - 1) / 2
+    for _ in range(70):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, b) if signed(a) < signed(b) else (a, high)
+    least = min(signed(s) for s in (-1.0, low, 1.0))
+    corners = np.array(list(itertools.product((-1, 1), repeat=len(half)))) * half
+    hull = ConvexHull(np.concatenate([corners - along, corners + along]))
+    depth = float(np.max(hull.equations[:, :-1] @ centre + hull.equations[:, -1]))
+    return least if depth > 0 else depth
+
+
+def hull_distance(point: np.ndarray, corners: np.ndarray) -> float:
+    """Of a point from the convex hull of corners. min |sum x (v - p)|^2 + (sum x - 1)^2 over x >= 0
+    has the weights x / sum x of the nearest point."""
+    equations = ConvexHull(corners).equations
+    height = float(np.max(equations[:, :-1] @ point + equations[:, -1]))
+    if height <= 0:
+        return height
+    size = np.max(np.abs(corners - point))
+    matrix = np.vstack([(corners - point).T / size, np.ones(len(corners))])
+    weights, _ = nnls(matrix, np.append(np.zeros(len(point)), 1.0))
+    return float(np.linalg.norm((weights / weights.sum()) @ (corners - point)))
+
+
 def oracle(first: Any, second: Any, frames: Any) -> float:
     """The gap of a pair."""
     one, two = (np.asarray(f.rotation) for f in frames)
@@ -88,13 +137,20 @@ def oracle(first: Any, second: Any, frames: Any) -> float:
     radius = sum(float(s.radius) for s in (first, second) if isinstance(s, Ball | Rod))
     if isinstance(second, Wall):
         normal = two @ np.asarray(second.normal)
-        half = np.asarray(first.half) if not isinstance(first, Ball) else np.zeros((0,))
+        half = np.asarray(first.half) if isinstance(first, Rod | Block) else np.zeros((0,))
         points = [np.zeros(len(apart))]
         if isinstance(first, Rod):
             points = [one @ half * x for x in np.linspace(-1, 1, 11)]
+        if isinstance(first, Hull):
+            points = list(np.asarray(first.corners) @ one.T)
         if isinstance(first, Block):
             points = [one @ (half * x) for x in itertools.product((-1, -0.3, 1), repeat=len(half))]
         return min(float(normal @ (apart + point)) for point in points) - radius
+    if isinstance(second, Hull):
+        return hull_distance(two.T @ apart, np.asarray(second.corners)) - radius
+    if isinstance(first, Rod) and isinstance(second, Block):
+        turned = two.T @ apart, two.T @ one @ np.asarray(first.half)
+        return segment_distance(*turned, np.asarray(second.half)) - radius
     if isinstance(second, Block):
         return surface_distance(two.T @ apart, np.asarray(second.half)) - radius
     shapes = zip((1, -1), (one, two), (first, second), strict=True)
@@ -145,7 +201,7 @@ def test_the_contact_point_is_halfway_between_the_surfaces(pair: str):
         place = np.asarray(frames[0].origin) + at.levers[0][nearest]
         point, there = Ball(jnp.asarray(0.0)), SpatialFrame(jnp.asarray(place), jnp.eye(3))
         distances = [oracle(point, second, (there, frames[1]))]
-        if not isinstance(first, Block):
+        if not isinstance(first, Block | Hull):
             distances.append(oracle(point, first, (there, frames[0])))
         assert np.allclose(distances, at.gap[nearest] / 2, atol=1e-8)
 
@@ -190,6 +246,11 @@ BALL, BLOCK = Ball(jnp.asarray(0.1)), Block(jnp.array([0.3, 0.2, 0.1]))
 WALL = Wall(jnp.array([0.0, 0.0, 1.0]))
 
 
+# A tetrahedron whose centroid is the origin.
+WEDGE = hull(np.array([[1.0, 1, 0], [-1.0, 1, 0], [0.0, -1, 0], [0.0, 0, 1]]))
+CORNERS = WEDGE.corners
+
+
 def rod(x: float, y: float, z: float) -> Rod:
     return Rod(jnp.asarray(0.1), jnp.array([x, y, z], float))
 
@@ -212,6 +273,22 @@ NASTY: dict[str, tuple[Any, Any, Any, float]] = {
     "sphere on an edge": (BALL, BLOCK, (still(0.3, 0.2, 0), still(0)), -0.1),
     "sphere on a corner": (BALL, BLOCK, (still(0.3, 0.2, 0.1), still(0)), -0.1),
     "sphere within": (BALL, BLOCK, (still(0.25, 0, 0), still(0)), -0.15),
+    "capsule flat on a box": (rod(1, 0, 0), BLOCK, (still(0.1, 0, 0.2), still(0)), 0.0),
+    "capsule along an edge": (rod(1, 0, 0), BLOCK, (still(0, 0.3, 0.1), still(0)), 0.0),
+    "capsule through a box": (rod(1, 0, 0), BLOCK, (still(0, 0, 0), still(0)), -0.2),
+    "capsule across a box": (rod(1, 0.3, 0), BLOCK, (still(0, 0, 0.05), still(0)), -0.15),
+    "capsule above a corner": (rod(0, 0, 1), BLOCK, (still(0.3, 0.2, 1.1), still(0)), -0.1),
+    "capsule in a face": (rod(0.1, 0.1, 0), BLOCK, (still(0, 0, 0.1), still(0)), -0.1),
+    "sphere at a wedge's middle": (BALL, WEDGE, (still(0, 0, 0), still(0)), -0.1 - 0.25),
+    "sphere on a wedge's face": (BALL, WEDGE, (still(0.1, 0.1, -0.25), still(0)), -0.1),
+    "sphere on a wedge's edge": (BALL, WEDGE, (still(1.0 / 3, 0.05, -0.25), still(0)), -0.1),
+    "point on a wedge's corner": (
+        Ball(jnp.asarray(0.0)),
+        WEDGE,
+        (SpatialFrame(CORNERS[0], jnp.eye(3)), still(0)),
+        0.0,
+    ),
+    "wedge on a wall": (WEDGE, WALL, (still(0, 0, 0.25), still(0)), 0.0),
     "point on a wall": (Ball(jnp.asarray(0.0)), WALL, (still(3, 2, 0), still(0)), 0.0),
     "capsule flat on a wall": (rod(1, 0, 0), WALL, (still(0, 0, 0.1), still(0)), 0.0),
     "box flat on a wall": (BLOCK, WALL, (still(0, 0, 0.05), still(5, 5, 0)), -0.05),
@@ -268,7 +345,7 @@ def test_gaps_are_those_of_mujoco():
     """`mj_geomDistance` of spheres, capsules and boxes."""
     mujoco = pytest.importorskip("mujoco")
     rng = np.random.default_rng(5)
-    for pair in ("ball ball", "ball rod", "rod rod", "ball block"):
+    for pair in ("ball ball", "ball rod", "rod rod", "ball block", "rod block"):
         for _ in range(20):
             first, second = (random_shape(kind, 3, rng, 1.0) for kind in pair.split())
             frames = tuple(random_frame(3, rng, 1.5) for _ in range(2))

@@ -1,5 +1,6 @@
 """Gears that press on their bearings, against statics and kinematics that are written out here."""
 
+import re
 from typing import Any
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmbs as jm
-from jaxmbs import planar, spatial
+from jaxmbs import mechanisms, planar, spatial
 from jaxmbs._constraints._gears import PlanarMesh
 
 
@@ -432,3 +433,64 @@ def test_refusals_in_space() -> None:
         )
     with pytest.raises(ValueError, match="one on each axis, and their axes must not coincide"):
         spatial.GearPair("m", ("a", "b"), points=(ORIGIN, Z), axis=Z, teeth=(20, 40))
+
+
+# --------------------------------------------------------------------------------------------------
+# Planetary sets.
+# --------------------------------------------------------------------------------------------------
+
+
+SET: dict[str, Any] = {"sun": 24, "planet": 18, "ring": 60, "arm": 0.084}
+
+
+def three_shafts() -> jm.MultibodySystem:
+    """A set whose three shafts turn, with a torque on the sun; ring and carrier are held."""
+    parts = mechanisms.planetary_set("P", ring_turns=True, centre=(0.3, -0.2), **SET)
+    held = [
+        jm.Driver(f"hold {x}", f"P {x} bearing", "rotation", jm.motions.Linear(rate=0.0))
+        for x in ("ring", "carrier")
+    ]
+    torque = jm.forces.Applied("T", "P sun", torque=10.0)
+    return jm.MultibodySystem(parts.bodies, parts.joints, held, forces=[torque])
+
+
+def test_speeds_and_torques_of_a_planetary_set_are_those_of_willis():
+    """z_s w_s + z_r w_r = (z_s + z_r) w_c, and torques as z_s : z_r : -(z_s + z_r)."""
+    system = three_shafts()
+    q, v = system.reference_q, jnp.zeros(system.structure.nv)
+    rows = np.asarray(system.constraint_matrix(q, v, 0.0))
+    # All motions without the two drivers.
+    singular = np.linalg.svd(rows[:-2])
+    motions = singular[2][np.sum(singular[1] > 1e-9 * singular[1][0]) :]
+    assert len(motions) == 2
+    w_sun, w_carrier, w_ring = motions[:, [2, 5, 8]].T
+    np.testing.assert_allclose(24 * w_sun + 60 * w_ring, 84 * w_carrier, atol=1e-12)
+    formulation = jm.formulations.MinimumNorm()
+    solved = jax.jit(lambda q, v: formulation.solve(system.equations(q, v, 0.0)))(q, v)
+    np.testing.assert_allclose(solved.acceleration, 0.0, atol=1e-9)
+    # What a driver exerts is minus its multiplier.
+    ring, carrier = -np.asarray(solved.multipliers)[-2:]
+    np.testing.assert_allclose([ring, carrier], [10.0 * 60 / 24, -10.0 * 84 / 24], rtol=1e-9)
+
+
+def test_parts_of_planetary_sets():
+    for planets in (1, 2, 3, 4):
+        found = mechanisms.planetary_set("P", planets=planets, **SET)
+        assert len(found.bodies) == 2 + planets
+        assert len(found.joints) == 2 + 3 * planets
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"ring": 61}, "ring must be sun + 2 planet = 60"),
+        ({"planets": 5}, "planets must divide sun + ring = 84 for equal angles"),
+        ({"planets": 6, "sun": 24, "planet": 30, "ring": 84}, "tip circles of 6 neighbours"),
+        ({"sun": 24.5}, "sun"),
+        ({"arm": -1.0}, "arm"),
+        ({"centre": (1.0, 2.0, 3.0)}, "centre"),
+    ],
+)
+def test_planetary_sets_that_cannot_be(changed: Any, words: str):
+    with pytest.raises((ValueError, TypeError), match=re.escape(words)):
+        mechanisms.planetary_set("P", **(SET | changed))

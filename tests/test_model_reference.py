@@ -99,8 +99,10 @@ def _contacts(dimension: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for word, several in _examples.CONTACT_SHAPES.items():
         for k, own in enumerate(several):
-            size = len(own["size"]) if word == "box" else 2
-            if size != dimension and word == "box":
+            # Boxes and polytopes of each dimension have an example of their own.
+            shown = own.get("size") or (own.get("vertices") or [[0.0, 0.0]])[0]
+            size = len(shown)
+            if size != dimension and word in ("box", "polytope"):
                 continue
             lifted = {
                 key: _in_space(value) if dimension == 3 and size == 2 else value
@@ -141,7 +143,12 @@ def test_every_key_has_an_example():
 
     for dimension in (2, 3):
         for word, cls in _registry.JOINTS[dimension].items():
-            assert keys(cls) == shown(_examples.JOINTS[dimension][word]), word
+            # A class of both dimensions may have keys of space.
+            spatial = {
+                k for k, own in keys_of(cls).items() if own.said.meaning.startswith("in spac")
+            }
+            needed = keys(cls) - (spatial if dimension == 2 else set())
+            assert needed == shown(_examples.JOINTS[dimension][word]), word
         assert keys(_registry.BODIES[dimension]) <= shown(_examples.BODIES[dimension])
         for word, cls in _registry.TYPED_BODIES[dimension].items():
             typed = [own for own in _examples.BODIES[dimension] if own.get("type") == word]
@@ -149,7 +156,7 @@ def test_every_key_has_an_example():
         for word, cls in _registry.ELEMENTS[dimension].items():
             assert keys(cls) == shown(_examples.ELEMENTS[word]), word
         assert keys(USES[dimension]) <= shown(_examples.USES[dimension])
-    forces = {**_examples.FORCES, **_examples.SPATIAL_FORCES}
+    forces = _examples.ALL_FORCES
     for word, cls in _registry.FORCES.items():
         extra = {"follows"} if word == "applied" else set()
         assert keys(cls) | extra == shown(forces[word]), word

@@ -240,7 +240,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),
 }
 # A polynomial may have as many terms, a table as many entries, a Pfaffian row as many columns.
-_ANY_LENGTH = ("coefficients", "radii")
+_ANY_LENGTH = ("coefficients", "radii", "vertices")
 # A sphere is of the plane or of space by the point alone.
 _ANY_DIMENSION = (shapes.ContactSphere,)
 

@@ -93,7 +93,8 @@ class TestLists:
             if case.dimension == dimension
             for joint in model_of(case.table(0)).joints
         }
-        assert listed == members(namespace, AbstractJoint)
+        # Tendons have no rows (`test_tendons.py`).
+        assert listed == {x for x in members(namespace, AbstractJoint) if x.constrains}
 
     def test_every_joint_that_the_oracle_knows_is_compared(self):
         compared = {case.type for case in JOINTS if case.oracle}

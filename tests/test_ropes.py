@@ -678,7 +678,7 @@ def _rope(**keys):
         ({"senses": [0, 2, 0]}, "senses must be 1"),
         ({"bodies": ("a", "a", "a")}, "bodies names 'a' alone"),
         ({"bodies": ("a",)}, "a body for each point"),
-        ({"points": np.eye(3)}, "in space a rope runs through points alone"),
+        ({"points": np.eye(3)}, "axes is missing: give a direction for each pulley in space"),
     ],
 )
 def test_ropes_that_cannot_be(keys, words):

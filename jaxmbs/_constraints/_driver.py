@@ -153,6 +153,11 @@ class Servo(AbstractJoint):
                 f"constraint {_checks.shown(constraint.name)} is given at acceleration level "
                 "already; a servo wants one of positions or velocities."
             )
+        if not constraint.constrains:
+            raise ValueError(
+                f"constraint {_checks.shown(constraint.name)} ({constraint.kind}) has no rows; a "
+                "Driver with a time_constant is the servo of its translation."
+            )
         rows = sum(len(p.rows) for p in constraint.primitives())
         self.time_constant = time_constant_of(time_constant, rows)
         self.limit = (

@@ -5,13 +5,16 @@ runs around it counterclockwise, so that the centre lies to the left of its dire
 negative where clockwise, and zero for a point. With d the vector from one centre to the next and b
 the difference of their signed radii, the free span between them is the common tangent of length
 l = sqrt(d^2 - b^2), whose direction is that of d turned by -atan2(b, l): an outer tangent where
-both are passed in the same sense, an inner one otherwise.
+both are passed in the same sense, an inner one otherwise. In space circles have axes
+(`_pulleys.py`).
 """
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any, cast, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -21,7 +24,17 @@ from .._custom_types import NumberList, Numbers, RealScalarLike, Scalar
 from .._fields import Field, Moves, optional, positive, reference
 from .._geometry import LENGTH, PlanarFrame
 from .._programs import Compiling, program
-from ._fields import JOINT_NAME, planar_frames, SOME_BODIES, unturned, unturned_frames
+from ._fields import (
+    JOINT_NAME,
+    planar_frames,
+    SOME_BODIES,
+    spatial_frames,
+    triad,
+    unturned,
+    unturned_frames,
+    world_axes,
+)
+from ._pulleys import LARGEST_FLEET, space_length, space_outline, space_way
 from .base import (
     AbstractGeometricPrimitive,
     AbstractJoint,
@@ -71,15 +84,25 @@ def nearest_turn(angle: Float[Array, " n"], wanted: Float[Array, " n"]) -> Float
 
 
 def rope_length(
-    points: Float[Array, "n dim"], radii: Float[Array, " n"], wound: Float[Array, " n"]
+    points: Float[Array, "n dim"],
+    radii: Float[Array, " n"],
+    wound: Float[Array, " n"],
+    axes: Float[Array, "n 3 3"] | None = None,
 ) -> Scalar:
     """Length (m) of a rope's way.
 
-    **Arguments:** `points` (n, dim): centres (m). `radii` (n,): signed (m); zero in space. `wound`
-    (n,): angle (rad) by which the rope turns at each, within half a turn.
+    **Arguments:** `points` (n, dim): centres (m). `radii` (n,): signed (m); zero in space without
+    `axes`. `wound` (n,): angle (rad) by which the rope turns at each, within half a turn. `axes`:
+    of the circles in space, as of `space_way`.
     """
+    if axes is not None:
+        way = space_way(points, axes, radii)
+        return space_length(way, radii, nearest_turn(way.turned, wound[1:-1]))
     if points.shape[1] == 3:
-        return jnp.sum(jnp.linalg.norm(jnp.diff(points, axis=0), axis=1))
+        # Of derivative zero where neighbours meet.
+        square = jnp.sum(jnp.diff(points, axis=0) ** 2, axis=1)
+        apart = square > 0
+        return jnp.sum(jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0))
     free = spans(points[:-1], points[1:], radii[:-1], radii[1:])
     turned = nearest_turn(jnp.diff(free.direction), wound[1:-1])
     return jnp.sum(free.length) + radii[1:-1] @ turned
@@ -100,12 +123,30 @@ def _wound(turned: Float[Array, " n"], radii: Float[Array, " n"]) -> Float[Array
     return sense * (jnp.mod(sense * turned + _TOUCHES, _TURN) - _TOUCHES)
 
 
-@program(compiling=Compiling.ONCE, of_arrays=True)
 def reference_way(
-    points: Float[Array, "n dim"], radii: Float[Array, " n"]
+    points: Float[Array, "n dim"],
+    radii: Float[Array, " n"],
+    axes: Float[Array, "n 3 3"] | None = None,
 ) -> tuple[Scalar, Float[Array, " n"]]:
     """Length (m) of a rope's way in the reference configuration, where it is wound by less than a
     full turn around each circle, and these angles (rad), positive counterclockwise."""
+    return _reference_way(points, radii) if axes is None else _space_way(points, radii, axes)[:2]
+
+
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def _space_way(
+    points: Float[Array, "n 3"], radii: Float[Array, " n"], axes: Float[Array, "n 3 3"]
+) -> tuple[Scalar, Float[Array, " n"], Float[Array, " spans"]]:
+    """The same around circles in space, and the fleet angle of each span (rad)."""
+    way = space_way(points, axes, radii)
+    wound = jnp.zeros_like(radii).at[1:-1].set(_wound(way.turned, radii[1:-1]))
+    return space_length(way, radii, wound[1:-1]), wound, way.spans.fleet
+
+
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def _reference_way(
+    points: Float[Array, "n dim"], radii: Float[Array, " n"]
+) -> tuple[Scalar, Float[Array, " n"]]:
     wound = jnp.zeros_like(radii)
     if points.shape[1] == 2 and radii.shape[0] > 2:
         free = spans(points[:-1], points[1:], radii[:-1], radii[1:])
@@ -114,14 +155,18 @@ def reference_way(
 
 
 def outline(
-    points: Any, radii: Array, wound: Array, closed: bool = False
+    points: Any, radii: Array, wound: Array, closed: bool = False, axes: Any = None
 ) -> Float[np.ndarray, "m dim"]:
     """The line of a way, with points on its arcs every few degrees; known numbers only.
 
-    **Arguments:** `points`, `radii`, `wound`: as of `rope_length`. `closed`: does the last span
-    lead back to the first circle?
+    **Arguments:** `points`, `radii`, `wound`, `axes`: as of `rope_length`. `closed`: does the last
+    span lead back to the first circle?
     """
     given = np.asarray(points, dtype=float)
+    if axes is not None:
+        way = space_way(jnp.asarray(given), jnp.asarray(axes), jnp.asarray(radii))
+        turned = np.asarray(nearest_turn(way.turned, jnp.asarray(wound)[1:-1]))
+        return space_outline(given, np.asarray(axes), np.asarray(radii), way, turned)
     if given.shape[1] == 3:
         return given
     known, signed, around = (jnp.asarray(x) for x in (given, radii, wound))
@@ -139,6 +184,55 @@ def outline(
         side = np.stack([np.sin(angles), -np.cos(angles)], axis=1)
         lines.append(centre + float(radii[k]) * side)
     return np.concatenate([*lines, lines[0][:1]] if closed else lines)
+
+
+# Points of drawn arcs and circles in pictures of many states.
+_ARC_POINTS, _CIRCLE_POINTS = 17, 33
+
+
+def drawn_way(
+    points: Float[Array, "n dim"],
+    radii: Float[Array, " n"],
+    wound: Float[Array, " n"],
+    axes: Float[Array, "n 3 3"] | None = None,
+    closed: bool = False,
+) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
+    """The line of a way, with as many points for each entry, and the circle of each, whose points
+    coincide where there is none. Arguments as of `outline`, of one of many states."""
+    if points.shape[1] == 3 and axes is None:
+        return points, points[:, None]
+    if axes is None:
+        planes = jnp.broadcast_to(jnp.eye(2, dtype=points.dtype), (points.shape[0], 2, 2))
+        order = jnp.arange(points.shape[0] + closed) % points.shape[0]
+        first, second = order[:-1], order[1:]
+        free = spans(points[first], points[second], radii[first], radii[second])
+        leaves = reaches = free.direction
+    else:
+        planes = axes[:, :, :2]
+        found = space_way(points, axes, radii).spans
+        leaves, reaches = found.leaves, found.reaches
+    if closed:
+        arriving, leaving = jnp.roll(reaches, 1), leaves
+    else:
+        arriving = jnp.concatenate([leaves[:1], reaches])
+        leaving = jnp.concatenate([leaves, reaches[-1:]])
+    turned = nearest_turn(leaving - arriving, wound)
+    angles = arriving[:, None] + turned[:, None] * jnp.linspace(0.0, 1.0, _ARC_POINTS)[None]
+    across = jnp.stack([jnp.sin(angles), -jnp.cos(angles)], axis=-1)
+    line = points[:, None] + radii[:, None, None] * jnp.einsum("nij,nkj->nki", planes, across)
+    line = line.reshape(-1, points.shape[1])
+    around = jnp.linspace(0.0, 2 * jnp.pi, _CIRCLE_POINTS)
+    circle = jnp.stack([jnp.cos(around), jnp.sin(around)], axis=-1)
+    circles = points[:, None] + radii[:, None, None] * jnp.einsum("nij,kj->nki", planes, circle)
+    return (jnp.concatenate([line, line[:1]]) if closed else line), circles
+
+
+class AbstractWay(eqx.Module):
+    """What runs along a way through its first markers."""
+
+    @abc.abstractmethod
+    def drawn(self, frames: Frames) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
+        """The line and the circles of the way (`drawn_way`)."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -234,13 +328,88 @@ ROPE_SENSES = cast(
     Callable[[NumberList | None], Float[Array, " n"] | None],
     optional(_SENSES, "no pulleys"),
 )
-# Elastic ropes have the same way.
-Way = tuple[tuple[str, ...], Array, Array | None, Array | None]
+
+
+def _axes(value: Any, what: str) -> Float[Array, "n 3"]:
+    shape = _checks.shape_of(value)
+    if len(shape) != 2 or shape[1] != 3:
+        raise ValueError(
+            f"{what} must hold a direction of 3 numbers for each point, zeros where there is no "
+            f"pulley, got {_checks.shown(value)}."
+        )
+    return _checks.real(value, shape, what)
+
+
+ROPE_AXES = cast(
+    Callable[[Numbers | None], Float[Array, "n 3"] | None],
+    optional(
+        Field(
+            "axes",
+            "1",
+            "in space, of pulleys in the reference configuration; zeros for points",
+            list[list[float]],
+            "one direction of 3 numbers for each point",
+            _axes,
+            moves=Moves.vector,
+        ),
+        "no pulleys in space",
+    ),
+)
+
+
+class Way(NamedTuple):
+    """What ropes, elastic ropes and tendons share."""
+
+    bodies: tuple[str, ...]
+    points: Array
+    radii: Array | None
+    senses: Array | None
+    axes: Array | None
+
+    def frames(self) -> Frames:
+        """Frames at the points; those of pulleys in space have the axis as z."""
+        if self.axes is None:
+            return unturned_frames(self.points)
+        turns = way_axes(self.axes)
+        return tuple(
+            frame
+            for k in range(self.points.shape[0])
+            for frame in spatial_frames(self.points[k : k + 1], turns[k])
+        )
+
+    def reference(self) -> tuple[Float[Array, " n"], Scalar, Float[Array, " n"]]:
+        """Signed radii, and what `reference_way` finds."""
+        radii = signed_radii(self)
+        return radii, *reference_way(self.points, radii, self.orientations())
+
+    def orientations(self) -> Float[Array, "n 3 3"] | None:
+        """Of the frames, where there are pulleys in space."""
+        return None if self.axes is None else way_axes(self.axes)
+
+    def drawn(self, points: Any, frames: Any = None) -> Float[np.ndarray, "m dim"]:
+        """The line at these points (m); `frames`: orientations there, default as they were."""
+        radii, _, wound = self.reference()
+        axes = self.orientations() if frames is None or self.axes is None else frames
+        return outline(points, radii, wound, axes=axes)
+
+
+@program(compiling=Compiling.ONCE, of_arrays=True)
+def way_axes(axes: Float[Array, "n 3"]) -> Float[Array, "n 3 3"]:
+    """Orientations with these z axes; the world's where there is none."""
+    none = jnp.all(axes == 0, axis=1)
+    up = jnp.asarray([0.0, 0.0, 1.0], axes.dtype)
+    turned = jax.vmap(triad)(jnp.where(none[:, None], up, axes))
+    return jnp.where(none[:, None, None], world_axes().astype(axes.dtype), turned)
+
+
+def way_orientations(frames: Frames, around: bool) -> Float[Array, "n 3 3"] | None:
+    """Orientations of markers, where a rope runs around circles in space."""
+    return jnp.stack([frame.rotation for frame in frames]) if around else None
 
 
 def signed_radii(way: Way) -> Float[Array, " n"]:
     """Radii (m) of a rope's way, negative where it runs clockwise."""
-    _, points, radii, senses = way
+    points, radii, senses = way.points, way.radii, way.senses
     if radii is None:
         return _checks.known_array(np.zeros(points.shape[0]))
     return radii if senses is None else radii * senses
@@ -251,16 +420,20 @@ def check_way(way: Way) -> None:
 
     **Raises:** `ValueError`.
     """
-    bodies, points, radii, senses = way
-    check_counts(bodies, points, radii, senses)
+    bodies, points, radii, senses, axes = way
+    check_counts(bodies, points, radii, senses, axes)
+    if axes is not None and points.shape[1] == 2:
+        raise ValueError("axes are those of pulleys in space, and points are of the plane.")
+    if axes is not None and radii is None:
+        raise ValueError("axes are given without `radii`, those of the pulleys; give both.")
     known_radii = None if radii is None else _checks.concrete(radii)
     if radii is None or (known_radii is not None and not np.any(known_radii)):
         check_apart(points, np.zeros(len(bodies)))
         return
-    if points.shape[1] == 3:
+    if points.shape[1] == 3 and axes is None:
         raise ValueError(
-            "in space a rope runs through points alone; leave radii out, or model the pulley in "
-            "the plane."
+            "axes is missing: give a direction for each pulley in space (zeros for anchors and "
+            "eyelets), or leave radii out, where the rope runs through points alone."
         )
     if senses is None:
         raise ValueError(
@@ -275,13 +448,42 @@ def check_way(way: Way) -> None:
         )
     check_senses(known_radii, senses)
     check_apart(points, known_radii)
+    if axes is not None:
+        _check_planes(points, radii * senses, axes)
+
+
+def _check_planes(points: Array, radii: Array, axes: Array) -> None:
+    """**Raises:** `ValueError` for a pulley without an axis, and for spans that leave the plane of
+    one."""
+    known_radii, known_axes = _checks.concrete(radii), _checks.concrete(axes)
+    if _checks.concrete(points) is None or known_radii is None or known_axes is None:
+        return
+    for k, (radius, axis) in enumerate(zip(known_radii, known_axes, strict=True)):
+        if radius and not np.any(axis):
+            raise ValueError(f"axes, entry {k + 1} must not be zero, as there is a pulley.")
+    length, _, fleet = _space_way(points, radii, way_axes(axes))
+    worst = int(np.argmax(np.where(np.isnan(fleet), np.inf, fleet)))
+    both = f"entries {worst + 1} and {worst + 2}"
+    if fleet[worst] > LARGEST_FLEET:
+        raise ValueError(
+            f"the span between {both} leaves the plane of a pulley by "
+            f"{np.degrees(fleet[worst]):.3g} deg, and a pulley carries a rope within "
+            f"{np.degrees(LARGEST_FLEET):.3g} deg of its plane; turn its axis, move the points, or "
+            "lead the rope through a point in its place."
+        )
+    if not np.isfinite(length):
+        raise ValueError(f"no span between {both} touches both; move their centres apart.")
 
 
 def check_counts(
-    bodies: Sequence[str], points: Array, radii: Array | None, senses: Array | None
+    bodies: Sequence[str],
+    points: Array,
+    radii: Array | None,
+    senses: Array | None,
+    axes: Array | None = None,
 ) -> None:
     """**Raises:** `ValueError` where there are not as many of each as bodies."""
-    held = {"points": points, "radii": radii, "senses": senses}
+    held = {"points": points, "radii": radii, "senses": senses, "axes": axes}
     counts = {what: x.shape[0] for what, x in held.items() if x is not None}
     if any(count != len(bodies) for count in counts.values()):
         got = ", ".join(f"{count} of {what}" for what, count in counts.items())
@@ -333,14 +535,15 @@ def check_apart(points: Array, radii: np.ndarray, closed: bool = False) -> None:
 _SLACK = OneSided(1, "tension", "the rope would be slack")
 
 
-class LengthOfWay(AbstractGeometricPrimitive):
+class LengthOfWay(AbstractGeometricPrimitive, AbstractWay):
     """The way through the markers keeps the rope's `length` (m): way - length. Its multiplier is
     the tension (N). `arcs` (n,): the angles (rad) by which the rope is wound around the circles in
-    the reference configuration."""
+    the reference configuration; `around`: does it run around circles in space?"""
 
     radii: Float[Array, " n"]
     arcs: Float[Array, " n"]
     length: Scalar
+    around: bool = eqx.field(static=True, default=False)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -349,10 +552,19 @@ class LengthOfWay(AbstractGeometricPrimitive):
     def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
         del t
         points = jnp.stack([frame.origin for frame in frames])
-        return (rope_length(points, self.radii, self.arcs) - self.length)[None]
+        axes = way_orientations(frames, self.around)
+        return (rope_length(points, self.radii, self.arcs, axes) - self.length)[None]
+
+    def drawn(self, frames: Frames) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
+        points = jnp.stack([frame.origin for frame in frames])
+        return drawn_way(points, self.radii, self.arcs, way_orientations(frames, self.around))
 
     def wound(self, frames: Frames) -> Float[Array, " rows"]:
         points = jnp.stack([frame.origin for frame in frames])
+        axes = way_orientations(frames, self.around)
+        if axes is not None:
+            turned = space_way(points, axes, self.radii).turned
+            return _least_arc(turned, self.arcs[1:-1], self.radii[1:-1])[None]
         if points.shape[1] == 3:
             return jnp.full((1,), jnp.inf, points.dtype)
         radii = self.radii
@@ -361,8 +573,8 @@ class LengthOfWay(AbstractGeometricPrimitive):
 
 
 class Rope(AbstractJoint):
-    """An inextensible rope without mass through points of bodies and, in the plane, around circles
-    on them (pulleys), over which it slides without friction: one row,
+    """An inextensible rope without mass through points of bodies and around circles on them
+    (pulleys), over which it slides without friction: one row,
 
         sum of the free spans + sum of the arcs - length = 0.
 
@@ -379,10 +591,13 @@ class Rope(AbstractJoint):
 
     - `bodies`: a name for each point, in the order of the rope's way; a body may come again.
     - `points` (n, 2 or 3): world points (m), reference configuration: anchors first and last,
-      eyelets and centres of pulleys between. In space a rope runs through points alone.
+      eyelets and centres of pulleys between.
     - `radii` (n,): m, of pulleys; 0 for a point. `senses` (n,): 1 where the rope, on its way from
-      the first point to the last, runs around the pulley counterclockwise, -1 clockwise, 0 for a
-      point.
+      the first point to the last, runs around the pulley counterclockwise (in space about its
+      axis), -1 clockwise, 0 for a point.
+    - `axes` (n, 3): in space, world directions of the axes of pulleys in the reference
+      configuration, which their bodies carry; zeros for points. The rope may leave the plane of a
+      pulley by at most 0.1 rad; a run that goes beyond ends with the rope's name.
     - `length`: m, > 0, at least that of the way; that of the reference configuration if left out.
     """
 
@@ -392,6 +607,7 @@ class Rope(AbstractJoint):
     points: Float[Array, "n dim"] = eqx.field(kw_only=True, converter=ROPE_POINTS)
     radii: Float[Array, " n"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_RADII)
     senses: Float[Array, " n"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_SENSES)
+    axes: Float[Array, "n 3"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_AXES)
     length: Scalar | None = eqx.field(
         default=None,
         kw_only=True,
@@ -416,27 +632,28 @@ class Rope(AbstractJoint):
 
     @property
     def _way(self) -> Way:
-        return (self.bodies, self.points, self.radii, self.senses)
+        return Way(self.bodies, self.points, self.radii, self.senses, self.axes)
 
     def placements(self, references: Frames) -> Frames:
         del references
-        return unturned_frames(self.points)
+        return self._way.frames()
 
     def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        radii = signed_radii(self._way)
-        way, wound = reference_way(self.points, radii)
-        return (LengthOfWay(radii, wound, way if self.length is None else self.length),)
+        radii, way, wound = self._way.reference()
+        length = way if self.length is None else self.length
+        return (LengthOfWay(radii, wound, length, self.axes is not None),)
 
     def reference_length(self) -> Scalar:
         """Length of the way in the reference configuration (m)."""
-        return reference_way(self.points, signed_radii(self._way))[0]
+        return self._way.reference()[1]
 
-    def outline(self, points: Numbers | None = None) -> Float[np.ndarray, "m dim"]:
+    def outline(
+        self, points: Numbers | None = None, rotations: Numbers | None = None
+    ) -> Float[np.ndarray, "m dim"]:
         """Points (m, dim) of the rope's line, for drawings. `points` (n, dim): where those of the
-        rope are at another state (m), default as in the reference configuration."""
-        radii = signed_radii(self._way)
-        drawn = self.points if points is None else ROPE_POINTS(points)
-        return outline(drawn, radii, reference_way(self.points, radii)[1])
+        rope are at another state (m), default as in the reference configuration; `rotations`
+        (n, 3, 3): of its marker frames there, of ropes around pulleys in space."""
+        return self._way.drawn(self.points if points is None else ROPE_POINTS(points), rotations)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -463,7 +680,7 @@ def _belt_reference(
     return jnp.sum(free.length) + radii @ wound, free.length, free.direction
 
 
-class SpansOfBelt(AbstractGeometricPrimitive):
+class SpansOfBelt(AbstractGeometricPrimitive, AbstractWay):
     """The piece of belt between a mark on each pulley and one on the next keeps its length:
 
         l + (r_1 - r_2) phi - r_1 theta_1 + r_2 theta_2 = constant
@@ -497,6 +714,12 @@ class SpansOfBelt(AbstractGeometricPrimitive):
         wound = following * jnp.roll(angles, -1) - self.radii * angles
         stretched = free.length - self.lengths + (self.radii - following) * turned + wound
         return stretched - self.longer / self.radii.shape[0]
+
+    def drawn(self, frames: Frames) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
+        points = jnp.stack([frame.origin for frame in frames[:-1]])
+        before = self.directions - jnp.roll(self.directions, 1)
+        wound = _wound(before, self.radii)
+        return drawn_way(points, self.radii, wound, closed=True)
 
     def wound(self, frames: Frames) -> Float[Array, " rows"]:
         points = jnp.stack([frame.origin for frame in frames[:-1]])

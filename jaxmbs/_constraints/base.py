@@ -207,11 +207,13 @@ class AbstractJoint(AbstractDeclared):
     """A named joint as the user writes it, in the reference configuration.
 
     `kind` is its name in model files and reports. `located`: it has a point, which counts in
-    the characteristic length.
+    the characteristic length. `constrains`: it has rows; a tendon has none, and is a coordinate
+    for forces and drivers.
     """
 
     kind: ClassVar[str]
     located: ClassVar[bool] = True
+    constrains: ClassVar[bool] = True
     name: eqx.AbstractVar[str]
     bodies: eqx.AbstractVar[tuple[str, ...]]
 

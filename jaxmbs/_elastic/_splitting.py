@@ -123,7 +123,7 @@ def joint_on_halves(
     """
     if not any(name in split for name in joint.bodies):
         return joint
-    if not joint.located:
+    if not joint.located and joint.constrains:
         names = (split[n].names[0] if n in split else n for n in joint.bodies)
         return _with_fields(joint, bodies=tuple(names))
     what = f"joint {shown(joint.name)}"

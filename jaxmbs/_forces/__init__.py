@@ -29,12 +29,17 @@ if _TYPE_CHECKING:
         ContactBox as ContactBox,
         ContactCapsule as ContactCapsule,
         ContactHalfSpace as ContactHalfSpace,
+        ContactPolytope as ContactPolytope,
         ContactSphere as ContactSphere,
     )
     from ._controllers import AbstractController as AbstractController, PID as PID
     from ._coulomb_friction import CoulombFriction as CoulombFriction
     from ._joint_friction import JointFriction as JointFriction
-    from ._joint_patterns import in_each_joint as in_each_joint
+    from ._joint_patterns import (
+        between_each_pair as between_each_pair,
+        in_each_joint as in_each_joint,
+        meant_by as meant_by,
+    )
     from ._motors import (
         ControlledMotorLoad as ControlledMotorLoad,
         Motor as Motor,
@@ -97,6 +102,7 @@ else:
             "ContactBox",
             "ContactCapsule",
             "ContactHalfSpace",
+            "ContactPolytope",
             "ContactSphere",
         ),
         "_controllers": (
@@ -127,7 +133,11 @@ else:
             "within_turn",
         ),
         "_joint_friction": ("JointFriction",),
-        "_joint_patterns": ("in_each_joint",),
+        "_joint_patterns": (
+            "between_each_pair",
+            "in_each_joint",
+            "meant_by",
+        ),
         "base": (
             "AbstractBodyForce",
             "AbstractForce",

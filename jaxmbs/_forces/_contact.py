@@ -19,7 +19,7 @@ limit).
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, cast, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -415,6 +415,17 @@ _RESTITUTION = optional(
 _NONE = "none"
 
 
+def _bodies(value: Any, what: str) -> tuple[str, ...]:
+    """Two names, which may be the same where that is a pattern."""
+    names = tuple(value) if isinstance(value, list | tuple) else ()
+    if len(names) == 2 and names[0] == names[1] and any(sign in str(names[0]) for sign in "*?["):
+        return _checks.name_list(value, what)
+    return TWO_BODIES(value)
+
+
+_BODIES = cast(Field, TWO_BODIES)._replace(admits="2 names, or patterns of names", check=_bodies)
+
+
 class Contact(AbstractBodyForce):
     """Contact between two bodies, in the plane or in space: a compliant normal force where two
     shapes overlap, and friction.
@@ -422,9 +433,12 @@ class Contact(AbstractBodyForce):
         N = stiffness d^exponent (1 + damping dd/dt), at least zero,
 
     with the depth d (m) of the overlap (Hunt & Crossley 1975). The known pairs of shapes are
-    sphere with sphere, capsule, box and half-space; capsule with capsule and half-space; box with
-    half-space. A capsule touches a half-space with both ends, a box with its corners, each with the
-    whole law; other pairs touch in one point. Each pair of bodies that may touch needs its contact.
+    sphere with sphere, capsule, box, polytope and half-space; capsule with capsule, box and
+    half-space; box and polytope with half-space. A capsule touches a half-space with both ends, a
+    box and a polytope with their corners, each with the whole law; other pairs touch in one point.
+    (A capsule that is to lie on a box needs a sphere at each end, with a contact of its own.) Each
+    pair of bodies that may touch needs its contact; bodies = ("foot *", "ground") is one for each
+    body whose name matches the pattern.
 
     Friction is at most `friction` N. With `transition_speed` it is that times tanh(slip /
     transition_speed): a body on a slope creeps. With `tangential_stiffness` it is an elastic
@@ -436,7 +450,8 @@ class Contact(AbstractBodyForce):
 
     **Arguments:**
 
-    - `bodies`: two names. `first`, `second`: their shapes (`shapes.ContactSphere`, ...).
+    - `bodies`: two names, or patterns of names (wildcards * ? [ ]). `first`, `second`: their shapes
+      (`shapes.ContactSphere`, ...), of a pattern at the bodies' own points, without `at`.
     - `stiffness`: N/m^exponent; `exponent`: at least 1, default 1.5 (Hertz).
     - `damping`: s/m, default none; or `restitution`, 0 < e <= 1, and `impact_speed` (m/s): the
       damping with which a mass that impacts at that speed, and is pressed by nothing else, leaves
@@ -453,7 +468,7 @@ class Contact(AbstractBodyForce):
 
     kind: ClassVar[str] = "contact"
     name: str = eqx.field(static=True, converter=FORCE_NAME)
-    bodies: tuple[str, ...] = eqx.field(static=True, converter=TWO_BODIES)
+    bodies: tuple[str, ...] = eqx.field(static=True, converter=_BODIES)
     first: Setting[AbstractContactShape] = eqx.field(kw_only=True, converter=_shape("first"))
     second: Setting[AbstractContactShape] = eqx.field(kw_only=True, converter=_shape("second"))
     stiffness: Scalar = eqx.field(
@@ -542,8 +557,8 @@ class Contact(AbstractBodyForce):
         if not is_known(self.first.solid(), self.second.solid()):
             raise ValueError(
                 f"contact of a {_words(self.first)} with a {_words(self.second)} is not known: "
-                "first and second may be sphere and sphere, capsule, box or half-space; capsule "
-                "and capsule or half-space; box and half-space."
+                "first and second may be sphere and sphere, capsule, box, polytope or half-space; "
+                "capsule and capsule, box or half-space; box or polytope and half-space."
             )
 
     def _check_friction(self) -> None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -21,6 +22,7 @@ from jaxtyping import Array, Float
 from .._constraints import Frames
 from .._custom_types import Scalar
 from .._geometry import rotated
+from .._stop_gradient import stop_gradient
 
 
 class Touch(NamedTuple):
@@ -55,6 +57,14 @@ class Block(eqx.Module):
     """A box about the marker's origin, along its axes: `half` of its edges (m)."""
 
     half: Float[Array, " dim"]
+
+
+class Hull(eqx.Module):
+    """A convex polytope: `corners` (m, marker axes), and of each face (an edge in the plane) as
+    many of them as the space has dimensions, counterclockwise seen from outside."""
+
+    corners: Float[Array, "corners dim"]
+    faces: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
 
 class Wall(eqx.Module):
@@ -204,6 +214,158 @@ def _ball_block(first: Ball, second: Block, frames: Frames) -> Touch:
     return Touch(gap[None], normal[None], (lever[None], (lever + apart)[None]))
 
 
+def _rod_block(first: Rod, second: Block, frames: Frames) -> Touch:
+    """The signed distance of the capsule's axis from the box: of points outside of it, and where
+    the axis cuts the box the least way out of it, along a face's normal or across an edge and the
+    axis (the faces of the box swept along the axis). Of an axis along a face the middle of where it
+    is above the face is taken, as of parallel axes (`_rod_rod`)."""
+    rotation = frames[1].rotation
+    half = rotated(frames[0].rotation, first.half)
+    along, centre = rotation.T @ half, rotation.T @ _apart(frames)
+    middle = _middle_above(centre, along, second.half)
+    outer = _nearest_outside(centre, along, second.half, middle)
+    depth, inward, inner = _way_out(centre, along, second.half, middle)
+    is_outside = depth > 0
+    place = centre + outer * along
+    outside, outward = _unit(place - jnp.clip(place, -second.half, second.half))
+    normal = rotation @ jnp.where(is_outside, outward, inward)
+    gap = jnp.where(is_outside, outside, depth) - first.radius
+    lever = jnp.where(is_outside, outer, inner) * half - normal * (first.radius + gap / 2)
+    apart = _apart(frames)
+    return Touch(gap[None], normal[None], (lever[None], (lever + apart)[None]))
+
+
+def _middle_above(
+    centre: Float[Array, " dim"], along: Float[Array, " dim"], half: Float[Array, " dim"]
+) -> Scalar:
+    """Middle of the part of an axis, -1 <= s <= 1, that is within the box's edges along all axes of
+    the box but that of its highest face."""
+    face = jnp.arange(len(half)) == jnp.argmax(jnp.abs(centre) - half)
+    moving = (along != 0) & ~face
+    slope = jnp.where(moving, along, 1.0)
+    ends = jnp.stack([(-half - centre) / slope, (half - centre) / slope])
+    low = jnp.max(jnp.where(moving, jnp.min(ends, axis=0), -1.0), initial=-1.0)
+    high = jnp.min(jnp.where(moving, jnp.max(ends, axis=0), 1.0), initial=1.0)
+    return _clipped((low + high) / 2)
+
+
+def _nearest_outside(
+    centre: Float[Array, " dim"],
+    along: Float[Array, " dim"],
+    half: Float[Array, " dim"],
+    middle: Scalar,
+) -> Scalar:
+    """Minimum of the squared distance from a box along an axis: where its slope, which increases
+    and is linear between the planes of the faces, is zero."""
+    weight = max(_SIDE_BY_SIDE, 100 * float(jnp.finfo(along.dtype).eps)) * (along @ along)
+
+    def slope(s: Scalar) -> Scalar:
+        place = centre + s * along
+        return along @ (place - jnp.clip(place, -half, half)) + weight * (s - middle)
+
+    moving = along != 0
+    safe = jnp.where(moving, along, 1.0)
+    planes = jnp.concatenate([(-half - centre) / safe, (half - centre) / safe])
+    planes = jnp.where(jnp.concatenate([moving, moving]), planes, 1.0)
+    knots = jnp.sort(jnp.concatenate([jnp.clip(planes, -1.0, 1.0), jnp.array([-1.0, 1.0])]))
+    knots = stop_gradient(knots.astype(along.dtype))
+    below = jnp.sum(jax.vmap(slope)(knots) < 0)
+    place = jnp.clip(below, 1, len(knots) - 1)
+    between = (knots[place - 1] + knots[place]) / 2
+    # Between two knots the distance is that from the same faces.
+    off = jnp.abs(centre + between * along) > half
+    side = jnp.where(centre + between * along > 0, half, -half)
+    above = jnp.sum(jnp.where(off, along * (side - centre), 0.0)) + weight * middle
+    return _clipped(_ratio(above, jnp.sum(jnp.where(off, along * along, 0.0)) + weight))
+
+
+def _way_out(
+    centre: Float[Array, " dim"],
+    along: Float[Array, " dim"],
+    half: Float[Array, " dim"],
+    middle: Scalar,
+) -> tuple[Scalar, Float[Array, " dim"], Scalar]:
+    """The greatest separation of an axis from a box over the normals of their faces and edges
+    (negative where they overlap), the normal from the box, and the point of the axis."""
+    identity = np.eye(len(half))
+    normals = jnp.asarray(np.concatenate([identity, -identity]), along.dtype)
+    slopes = normals @ along
+    apart = [normals @ centre - jnp.abs(slopes) - jnp.concatenate([half, half])]
+    # Of an axis along the face its middle.
+    flat = jnp.abs(slopes) <= _SIDE_BY_SIDE * jnp.sum(jnp.abs(along))
+    places = [jnp.where(flat, middle, -jnp.sign(slopes))]
+    directions = [normals]
+    for edge in identity if len(half) == 3 else np.zeros((1, 2)):
+        across = jnp.cross(jnp.asarray(edge, along.dtype), along) if len(half) == 3 else None
+        across = jnp.stack([-along[1], along[0]]) if across is None else across
+        size, normal = _unit(across, jnp.max(jnp.abs(along)))
+        normal = jnp.where(normal @ centre < 0, -normal, normal)
+        # From the corner of the box that leads in this direction, beside its edge.
+        corner = jnp.where(normal < 0, -half, half)
+        beside = along * (1 - edge)
+        places.append(_clipped(_ratio((corner - centre) @ beside, beside @ beside))[None])
+        own = normal @ centre - jnp.abs(normal) @ half
+        apart.append(jnp.where(size > 0, own, -jnp.inf)[None])
+        directions.append(normal[None])
+    separations, found = jnp.concatenate(apart), jnp.concatenate(places)
+    best = jnp.argmax(separations)
+    return separations[best], jnp.concatenate(directions)[best], found[best]
+
+
+def _hull_wall(first: Hull, second: Wall, frames: Frames) -> Touch:
+    turned = first.corners @ frames[0].rotation.T
+    return _points_wall(turned, jnp.zeros((), turned.dtype), second, frames)
+
+
+def _ball_hull(first: Ball, second: Hull, frames: Frames) -> Touch:
+    """The signed distance of a centre from a convex polytope: from the nearest point of its faces,
+    and within it that of the nearest plane."""
+    apart, rotation = _apart(frames), frames[1].rotation
+    centre = rotation.T @ apart
+    corners = second.corners[np.array(second.faces)]
+    normals = _outward(corners)
+    heights = jnp.sum(normals * (centre[None] - corners[:, 0]), axis=1)
+    best = jnp.argmax(heights)
+    nearest = jax.vmap(lambda face, normal: _nearest_on(face, normal, centre))(corners, normals)
+    between = centre[None] - nearest
+    chosen = jnp.argmin(jnp.sum(between**2, axis=1))
+    outside, outward = _unit(between[chosen])
+    is_outside = (heights[best] > 0) & (outside > 0)
+    distance = jnp.where(is_outside, outside, heights[best])
+    normal = rotation @ jnp.where(is_outside, outward, normals[best])
+    gap = distance - first.radius
+    lever = -normal * (first.radius + gap / 2)
+    return Touch(gap[None], normal[None], (lever[None], (lever + apart)[None]))
+
+
+def _outward(corners: Float[Array, "faces count dim"]) -> Float[Array, "faces dim"]:
+    """Unit normals of faces."""
+    along = corners[:, 1] - corners[:, 0]
+    if corners.shape[2] == 2:
+        across = jnp.stack([along[:, 1], -along[:, 0]], axis=1)
+    else:
+        across = jnp.cross(along, corners[:, 2] - corners[:, 0])
+    return across / jnp.linalg.norm(across, axis=1, keepdims=True)
+
+
+def _nearest_on(
+    face: Float[Array, "count dim"], normal: Float[Array, " dim"], point: Float[Array, " dim"]
+) -> Float[Array, " dim"]:
+    """The nearest point of a segment, or of a triangle: within it the foot of the perpendicular,
+    elsewhere on an edge."""
+    starts, along = face, jnp.roll(face, -1, axis=0) - face
+    if len(face) == 2:
+        starts, along = face[:1], along[:1]
+    share = jnp.sum((point[None] - starts) * along, axis=1) / jnp.sum(along**2, axis=1)
+    feet = starts + jnp.clip(share, 0.0, 1.0)[:, None] * along
+    on_edge = feet[jnp.argmin(jnp.sum((point[None] - feet) ** 2, axis=1))]
+    if len(face) == 2:
+        return on_edge
+    beside = jnp.cross(normal[None], along)
+    within = jnp.all(jnp.sum((point[None] - starts) * beside, axis=1) >= 0)
+    return jnp.where(within, point - normal * (normal @ (point - face[0])), on_edge)
+
+
 _TOUCH: Mapping[tuple[type[Any], type[Any]], Callable[[Any, Any, Frames], Touch]] = (
     MappingProxyType(
         {
@@ -214,6 +376,9 @@ _TOUCH: Mapping[tuple[type[Any], type[Any]], Callable[[Any, Any, Frames], Touch]
             (Rod, Wall): _rod_wall,
             (Block, Wall): _block_wall,
             (Ball, Block): _ball_block,
+            (Rod, Block): _rod_block,
+            (Ball, Hull): _ball_hull,
+            (Hull, Wall): _hull_wall,
         }
     )
 )
@@ -245,4 +410,6 @@ def point_count(first: Any, second: Any, dimension: int) -> int:
     kinds = {type(first), type(second)}
     if Wall not in kinds:
         return 1
+    if Hull in kinds:
+        return (first if isinstance(first, Hull) else second).corners.shape[0]
     return 2**dimension if Block in kinds else 2 if Rod in kinds else 1

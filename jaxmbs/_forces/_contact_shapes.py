@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, cast, ClassVar, TypeAlias
+from typing import Any, cast, ClassVar, TYPE_CHECKING, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -27,7 +27,15 @@ from .._fields import (
     two_points,
 )
 from .._geometry import PlanarFrame, rotation_from_quaternion, SpatialFrame
-from ._contact_geometry import Ball, Block, Rod, Wall
+from .._loading import late
+from ._contact_geometry import Ball, Block, Hull, Rod, Wall
+
+
+if TYPE_CHECKING:
+    from scipy import spatial
+else:
+    # For convex hulls alone, which few models have.
+    spatial = late("scipy.spatial")
 
 
 # The frame of a body that has a place.
@@ -50,13 +58,17 @@ class AbstractContactShape(AbstractDeclared):
         is that of the body."""
 
     @abc.abstractmethod
+    def is_placed(self) -> bool:
+        """Is its place a point of the world, and not the body's own point?"""
+
+    @abc.abstractmethod
     def solid(self) -> Any:
         """The shape in the axes of its marker."""
 
     @abc.abstractmethod
     def smallest_dimension(self) -> Scalar | None:
-        """Of a sphere and a capsule the radius, of a box the shortest edge (m); None of a point and
-        of a half-space."""
+        """Of a sphere and a capsule the radius, of a box the shortest edge (m), of a polytope the
+        shortest extent along an axis of the world; None of a point and of a half-space."""
 
 
 _CENTRE = "the body's own point (its `position`)"
@@ -102,6 +114,9 @@ class ContactSphere(AbstractContactShape):
     def frame(self, reference: PlacedFrame) -> PlacedFrame:
         return _placed(self.at, reference)
 
+    def is_placed(self) -> bool:
+        return self.at is not None
+
     def solid(self) -> Ball:
         return Ball(self.radius)
 
@@ -144,6 +159,9 @@ class ContactCapsule(AbstractContactShape):
     def frame(self, reference: PlacedFrame) -> PlacedFrame:
         del reference
         return unturned_frame((self.points[0] + self.points[1]) / 2)[0]
+
+    def is_placed(self) -> bool:
+        return True
 
     def solid(self) -> Rod:
         return Rod(self.radius, (self.points[1] - self.points[0]) / 2)
@@ -239,11 +257,99 @@ class ContactBox(AbstractContactShape):
             return SpatialFrame(origin, reference.rotation)
         return SpatialFrame(origin, rotation_from_quaternion(self.orientation))
 
+    def is_placed(self) -> bool:
+        return self.at is not None
+
     def solid(self) -> Block:
         return Block(self.size / 2)
 
     def smallest_dimension(self) -> Scalar | None:
         return jnp.min(self.size)
+
+
+def _corners(value: Any, what: str) -> Float[Array, "n dim"]:
+    shape = _checks.shape_of(value)
+    if len(shape) != 2 or shape[1] not in (2, 3) or shape[0] <= shape[1]:
+        raise ValueError(
+            f"{what} must hold at least 3 world points of 2 numbers, in space 4 of 3 numbers, got "
+            f"{_checks.shown(value)}."
+        )
+    return _checks.real(value, shape, what)
+
+
+def _faces(points: Float[Array, "n dim"], what: str) -> tuple[tuple[int, ...], ...]:
+    """Faces of the convex hull.
+
+    **Raises:** `ValueError` for points in one plane (in the plane on one line), and for points that
+    are not known.
+    """
+    known = _checks.concrete(points)
+    if known is None:
+        raise ValueError(f"{what} must be known numbers, as the faces follow from them.")
+    known = np.asarray(known)
+    try:
+        hull = spatial.ConvexHull(known)
+    except (spatial.QhullError, ValueError):
+        flat = "on one line" if known.shape[1] == 2 else "in one plane"
+        raise ValueError(f"{what} lie {flat}; a polytope has a volume.") from None
+    faces = []
+    for face, plane in zip(hull.simplices, hull.equations, strict=True):
+        corners = known[face]
+        along = corners[1] - corners[0]
+        if known.shape[1] == 2:
+            across = np.array([along[1], -along[0]])
+        else:
+            across = np.cross(along, corners[2] - corners[0])
+        order = face if across @ plane[:-1] > 0 else face[::-1]
+        faces.append(tuple(int(k) for k in order))
+    return tuple(faces)
+
+
+_VERTICES: Callable[[Numbers], Float[Array, "n dim"]] = Field(
+    "vertices",
+    "m",
+    "its corners, in the reference configuration",
+    list[list[float]],
+    "at least 3 world points, in space 4",
+    _corners,
+    moves=Moves.point,
+)
+
+
+class ContactPolytope(AbstractContactShape):
+    """A convex polytope, in the plane a convex polygon: the convex hull of points.
+
+    **Arguments:** `vertices` (n, dim): world points in the reference configuration (m), known
+    numbers that do not lie in one plane. Which of them make a face is decided from these.
+
+    **Raises:** `ValueError`.
+    """
+
+    kind: ClassVar[str] = "polytope"
+    vertices: Float[Array, "n dim"] = eqx.field(converter=_VERTICES)
+    faces: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __init__(self, vertices: Numbers):
+        self.vertices = _VERTICES(vertices)
+        self.faces = _faces(self.vertices, "vertices")
+
+    @property
+    def dimension(self) -> int | None:
+        return self.vertices.shape[-1]
+
+    def frame(self, reference: PlacedFrame) -> PlacedFrame:
+        del reference
+        return unturned_frame(jnp.mean(self.vertices, axis=0))[0]
+
+    def is_placed(self) -> bool:
+        return True
+
+    def solid(self) -> Hull:
+        return Hull(self.vertices - jnp.mean(self.vertices, axis=0, keepdims=True), self.faces)
+
+    def smallest_dimension(self) -> Scalar | None:
+        spread = jnp.max(self.vertices, axis=0) - jnp.min(self.vertices, axis=0)
+        return jnp.min(spread)
 
 
 def _normal(value: Numbers, what: str) -> Float[Array, " dim"]:
@@ -285,6 +391,9 @@ class ContactHalfSpace(AbstractContactShape):
 
     def frame(self, reference: PlacedFrame) -> PlacedFrame:
         return _placed(self.at, reference)
+
+    def is_placed(self) -> bool:
+        return self.at is not None
 
     def solid(self) -> Wall:
         return Wall(self.normal / jnp.linalg.norm(self.normal))

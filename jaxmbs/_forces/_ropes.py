@@ -8,17 +8,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._constraints import Frames, Twists
-from .._constraints._fields import unturned_frames
 from .._constraints._ropes import (
+    AbstractWay,
     check_way,
-    reference_way,
+    drawn_way,
+    ROPE_AXES,
     ROPE_BODIES,
     rope_length,
     ROPE_POINTS,
     ROPE_RADII,
     ROPE_SENSES,
-    signed_radii,
     Way,
+    way_orientations,
 )
 from .._custom_types import RealScalarLike, Scalar
 from .._fields import not_negative, optional, positive
@@ -26,7 +27,7 @@ from ._springs import rates
 from .base import AbstractBodyForce, AbstractOneSidedLoad, Clearance, FORCE_NAME
 
 
-class ElasticRopeLoad(AbstractOneSidedLoad):
+class ElasticRopeLoad(AbstractOneSidedLoad, AbstractWay):
     """Tension along a rope's way: a spring and a damper where it is taut, nothing where slack."""
 
     stiffness: Scalar
@@ -34,6 +35,7 @@ class ElasticRopeLoad(AbstractOneSidedLoad):
     length: Scalar
     radii: Float[Array, " n"]
     wound: Float[Array, " n"]
+    around: bool = eqx.field(static=True)
 
     def wrenches(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Twists:
         del t
@@ -45,33 +47,41 @@ class ElasticRopeLoad(AbstractOneSidedLoad):
         elongation = self._way(frames) - self.length
         pull = self.stiffness * elongation + self.damping * speed
         tension = jnp.where((elongation > 0) & (pull > 0), pull, 0.0)
+        # A length that is not known is not that of a slack rope.
+        tension = jnp.where(jnp.isnan(elongation), elongation, tension)
         (wrenches,) = transpose(-tension)
         return wrenches
 
     def potential(self, frames: Frames) -> Scalar:
         elongation = self._way(frames) - self.length
-        return 0.5 * self.stiffness * jnp.where(elongation > 0, elongation, 0.0) ** 2
+        taut = (elongation > 0) | jnp.isnan(elongation)
+        return 0.5 * self.stiffness * jnp.where(taut, elongation, 0.0) ** 2
 
     def clearance(self, frames: Frames, twists: Twists) -> Clearance:
         speed = jax.jvp(self._way, (frames,), (rates(frames, twists),))[1]
         return Clearance(self.length - self._way(frames), jnp.abs(speed), self.length)
 
+    def drawn(self, frames: Frames) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
+        points = jnp.stack([frame.origin for frame in frames])
+        return drawn_way(points, self.radii, self.wound, way_orientations(frames, self.around))
+
     def _way(self, frames: Frames) -> Scalar:
         points = jnp.stack([frame.origin for frame in frames])
-        return rope_length(points, self.radii, self.wound)
+        return rope_length(points, self.radii, self.wound, way_orientations(frames, self.around))
 
 
 class ElasticRope(AbstractBodyForce):
-    """An elastic rope without mass through points of bodies and, in the plane, around pulleys, over
-    which it slides without friction. With L the length of its way,
+    """An elastic rope without mass through points of bodies and around pulleys, over which it
+    slides without friction. With L the length of its way,
 
         tension = stiffness (L - length) + damping dL/dt  where L > length,
 
     never less than zero, and zero where L <= length (slack). With damping the tension may jump
     where the rope becomes taut. The potential energy is stiffness (L - length)^2 / 2 of a taut
-    rope. That the rope stays on its pulleys is not checked.
+    rope. That the rope stays on its pulleys is not checked; in space
+    the tension is NaN where it leaves the plane of a pulley by more than 0.1 rad.
 
-    **Arguments:** `bodies`, `points`, `radii`, `senses`: as of `planar.Rope`; `stiffness`: N/m,
+    **Arguments:** `bodies`, `points`, `radii`, `senses`, `axes`: as of a `Rope`; `stiffness`: N/m,
     of the whole rope (EA / length); `damping`: N s/m; `length`: m, > 0, without tension; that of
     the way in the reference configuration if left out.
     """
@@ -89,6 +99,7 @@ class ElasticRope(AbstractBodyForce):
     )
     radii: Float[Array, " n"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_RADII)
     senses: Float[Array, " n"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_SENSES)
+    axes: Float[Array, "n 3"] | None = eqx.field(default=None, kw_only=True, converter=ROPE_AXES)
     length: Scalar | None = eqx.field(
         default=None,
         kw_only=True,
@@ -105,18 +116,18 @@ class ElasticRope(AbstractBodyForce):
 
     @property
     def _own_way(self) -> Way:
-        return (self.bodies, self.points, self.radii, self.senses)
+        return Way(self.bodies, self.points, self.radii, self.senses, self.axes)
 
     def placements(self, references: Frames) -> Frames:
         del references
-        return unturned_frames(self.points)
+        return self._own_way.frames()
 
     def load(self) -> ElasticRopeLoad:
-        radii = signed_radii(self._own_way)
-        way, wound = reference_way(self.points, radii)
+        radii, way, wound = self._own_way.reference()
         length = way if self.length is None else self.length
-        return ElasticRopeLoad(self.stiffness, self.damping, length, radii, wound)
+        around = self.axes is not None
+        return ElasticRopeLoad(self.stiffness, self.damping, length, radii, wound, around)
 
     def natural_length(self) -> Scalar:
         """Length (m) without tension of a rope without a given one."""
-        return reference_way(self.points, signed_radii(self._own_way))[0]
+        return self._own_way.reference()[1]

@@ -302,7 +302,12 @@ def undefined(system: AbstractSystem, q: Float[Array, " nq"], t: RealScalarLike)
         return ""
     kinds = {structure.constraints[owner].kind for owner in owners}
     fix = "keep to the times of a driver's table, or extend it"
-    if "driver" not in kinds:
+    if kinds == {"rope"}:
+        fix = (
+            "it leaves the plane of a pulley by more than 0.1 rad, or a point comes into a circle; "
+            "turn the pulley, or lead the rope through a point in its place"
+        )
+    elif "driver" not in kinds:
         fix = (
             "its point is beyond an end of its curve, or the curve is hollow there; extend the "
             "curve, or begin and end the motion on it"

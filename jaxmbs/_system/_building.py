@@ -38,6 +38,7 @@ from .._forces import (
     AbstractJointFriction,
     AbstractLoad,
     AbstractPatternForce,
+    between_each_pair,
     Contact,
     in_each_joint,
     JointStop,
@@ -146,12 +147,16 @@ def build(
         _refuse_other_precision(part)
     if len(bodies) == 0:
         raise ValueError("a system needs at least one body.")
+    sited = {name: site for body in bodies for name, site in body.sites().items()}
+    places = [name for name, site in sited.items() if site.reference.dimension is not None]
     forces = [
         own
         for force in forces
         for own in (
             _of_force(force, in_each_joint, force, joints)
             if isinstance(force, AbstractPatternForce)
+            else _of_force(force, between_each_pair, force, places)
+            if isinstance(force, Contact)
             else (force,)
         )
     ]
@@ -161,6 +166,7 @@ def build(
     place = _Placer(bodies, dimension)
     constraints = _constraints(bodies, joints, drivers, place)
     sites = _Sites(place, joints, constraints)
+    constraints = [own for own in constraints if own.primitives]
     infos, rows = _rows(constraints, slots)
     coordinates = (
         *(info for b in bodies for info in coordinate_infos(b)),

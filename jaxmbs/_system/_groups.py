@@ -26,6 +26,7 @@ from .._constraints import (
     RowKind,
     Twists,
 )
+from .._constraints._ropes import AbstractWay
 from .._custom_types import Indices, Scalar
 from .._forces import AbstractFrictionLaw, AbstractLoad, ContactInfo, MotorInfo, StopInfo
 from .._linalg import gather
@@ -397,6 +398,24 @@ class Directions(NamedTuple):
 def frames_of(groups: Sequence[AnyGroup], q: Float[Array, " extended_q"]) -> list[Frames]:
     """The frames of each group's markers, from the ground-extended coordinates."""
     return of_markers(lambda marker, own: marker.frame(own), groups, q)
+
+
+def ways_of(group: ConstraintGroup | ForceGroup) -> list[AbstractWay]:
+    """The ways of ropes, belts and tendons among the laws of a group."""
+    law = group.primitives if isinstance(group, ConstraintGroup) else group.load
+    leaves = jax.tree.leaves(law, is_leaf=lambda x: isinstance(x, AbstractWay))
+    return [x for x in leaves if isinstance(x, AbstractWay)]
+
+
+def drawn_ways(
+    groups: Sequence[ConstraintGroup | ForceGroup], q: Float[Array, " extended_q"]
+) -> list[tuple[Float[Array, "parts m dim"], Float[Array, "parts n k dim"]]]:
+    """Lines and circles of ropes, belts and tendons, from the ground-extended coordinates. A tendon
+    is drawn where a force or a driver acts along it."""
+    found, own = [], [group for group in groups if ways_of(group)]
+    for group, frames in zip(own, frames_of(own, q), strict=True):
+        found += [map_parts(lambda x, f: x.drawn(f), way, frames) for way in ways_of(group)]
+    return found
 
 
 def motion_of(

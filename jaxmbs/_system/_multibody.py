@@ -55,6 +55,7 @@ from ._groups import (
     arms_of,
     BodyGroup,
     ConstraintGroup,
+    drawn_ways,
     ElementGroup,
     ForceGroup,
     frames_of,
@@ -62,6 +63,7 @@ from ._groups import (
     map_parts,
     motion_and_directions_of,
     motion_of,
+    ways_of,
 )
 from ._light_parts import light_parts_as_data, loses_light_parts, MOST
 from ._loads import (
@@ -767,6 +769,17 @@ class MultibodySystem(AbstractSystem):
             for i, name in enumerate(group.names):
                 frames[name] = jax.tree.map(lambda x, i=i: x[i], stacked)
         return frames
+
+    @property
+    def has_ways(self) -> bool:
+        """Is there a rope, a belt, or a tendon along which something acts?"""
+        return any(map(ways_of, (*self.constraint_groups, *self.force_groups)))
+
+    def drawn_ways(self, q: Float[Array, " nq"]) -> list[tuple[Array, Array]]:
+        """Lines and circles of ropes, belts and tendons at q: (parts, m, dim), and (parts, n, k,
+        dim), whose points coincide where there is no circle."""
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        return drawn_ways((*self.constraint_groups, *self.force_groups), coordinates)
 
     @state_method()
     def release_options(

@@ -165,6 +165,14 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
             },
         ),
         "distance": ({**_BETWEEN, "points": [[0.5, 0.2], [1.5, 0.2]], "length": 1.0},),
+        "path_tendon": (
+            {
+                "bodies": ["ground", "bar", "rod"],
+                "points": [[0.5, 2.0], [0.5, 0.2], [1.5, 1.0]],
+                "radii": [0.0, 0.1, 0.0],
+                "senses": [0.0, 1.0, 0.0],
+            },
+        ),
         "gear": ({**_BETWEEN, "ratio": -2.0, "carrier": "ground"},),
         "rope": (
             {
@@ -263,9 +271,28 @@ JOINTS: Mapping[int, Mapping[str, tuple[dict[str, Any], ...]]] = {
             {
                 "bodies": ["ground", "bar", "rod"],
                 "points": [[0.5, 0, 2.0], [0.5, 0, 0.2], [1.5, 0, 1.0]],
-                "radii": [0.0, 0.0, 0.0],
-                "senses": [0.0, 0.0, 0.0],
+                "radii": [0.0, 0.1, 0.0],
+                "senses": [0.0, -1.0, 0.0],
+                "axes": [[0, 0, 0], [0, 1, 0], [0, 0, 0]],
                 "length": 4.0,
+            },
+        ),
+        "path_tendon": (
+            {
+                "bodies": ["ground", "bar", "rod"],
+                "points": [[0.5, 0, 2.0], [0.5, 0, 0.2], [1.5, 0, 1.0]],
+                "radii": [0.0, 0.1, 0.0],
+                "senses": [0.0, -1.0, 0.0],
+                "axes": [[0, 0, 0], [0, 1, 0], [0, 0, 0]],
+            },
+        ),
+        "joint_tendon": (
+            {
+                "bodies": ["ground", "bar", "bar", "rod"],
+                "measures": ["rotation", "rotation"],
+                "points": [[0, 0, 0], [1, 0, 0]],
+                "axes": [[0, 0, 1], [0, 0, 1]],
+                "ratios": [0.02, 0.015],
             },
         ),
         "coupling": (
@@ -479,6 +506,10 @@ CONTACT_SHAPES: Mapping[str, tuple[dict[str, Any], ...]] = {
         {"size": [0.4, 0.1], "at": [1.0, 0.0], "angle": 0.1},
         {"size": [0.4, 0.1, 0.2], "at": [1.0, 0.0, 0.0], "orientation": [0.8, 0.0, 0.0, 0.6]},
     ),
+    "polytope": (
+        {"vertices": [[0.8, 0.0], [1.2, 0.0], [1.0, 0.3]]},
+        {"vertices": [[0.8, 0, 0], [1.2, 0, 0], [1, 0.3, 0], [1, 0.1, 0.2]]},
+    ),
     "half_space": ({"normal": [0.0, 1.0], "at": [0.0, 0.0]},),
 }
 
@@ -501,7 +532,23 @@ CONTROLLERS: Mapping[str, dict[str, Any]] = {
 
 # Of space alone.
 SPATIAL_FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "elastic_rope": (
+        {
+            "bodies": ["ground", "bar", "rod"],
+            "points": [[0.5, 0, 2.0], [0.5, 0, 0.2], [1.5, 0, 1.0]],
+            "stiffness": 1e4,
+            "radii": [0.0, 0.1, 0.0],
+            "senses": [0.0, -1.0, 0.0],
+            "axes": [[0, 0, 0], [0, 1, 0], [0, 0, 0]],
+        },
+    ),
     "ball_spring": ({**_BETWEEN, "stiffness": 5.0, "damping": 0.1, "rest": [0.0, 0.0, 0.1]},),
+}
+
+# Of both dimensions.
+ALL_FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
+    word: (*FORCES.get(word, ()), *SPATIAL_FORCES.get(word, ()))
+    for word in dict.fromkeys((*FORCES, *SPATIAL_FORCES))
 }
 
 ELEMENTS: Mapping[str, tuple[dict[str, Any], ...]] = {

@@ -297,7 +297,7 @@ def reference() -> str:
             _section(
                 "`[[force]]`",
                 FORCES,
-                _typed("force", "F", {**_examples.FORCES, **_examples.SPATIAL_FORCES}),
+                _typed("force", "F", dict(_examples.ALL_FORCES)),
             ),
             _section(
                 "`first` and `second` of a contact",

@@ -69,6 +69,7 @@ JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
                 "gear": lambda: planar.Gear,
                 "rope": lambda: planar.Rope,
                 "belt": lambda: planar.Belt,
+                "path_tendon": lambda: planar.PathTendon,
                 "gear_pair": lambda: planar.GearPair,
                 "rack_and_pinion": lambda: planar.RackAndPinion,
                 "knife_edge": lambda: planar.KnifeEdge,
@@ -97,6 +98,8 @@ JOINTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
                 "perpendicular_axes": lambda: spatial.PerpendicularAxes,
                 "distance": lambda: spatial.Distance,
                 "rope": lambda: spatial.Rope,
+                "path_tendon": lambda: spatial.PathTendon,
+                "joint_tendon": lambda: spatial.JointTendon,
                 "rolling_disk": lambda: spatial.RollingDisk,
                 "pfaffian": lambda: spatial.Pfaffian,
             }
@@ -136,6 +139,7 @@ CONTACT_SHAPES: Mapping[str, type[Any]] = _Kinds(
         "sphere": lambda: shapes.ContactSphere,
         "capsule": lambda: shapes.ContactCapsule,
         "box": lambda: shapes.ContactBox,
+        "polytope": lambda: shapes.ContactPolytope,
         "half_space": lambda: shapes.ContactHalfSpace,
     }
 )

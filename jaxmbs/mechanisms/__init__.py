@@ -18,6 +18,7 @@ if _TYPE_CHECKING:
         modal_parallelogram as modal_parallelogram,
         parallelogram as parallelogram,
     )
+    from ._planetary import planetary_set as planetary_set
     from ._robot import mobile_robot as mobile_robot
     from ._small import (
         bennett as bennett,
@@ -37,6 +38,7 @@ else:
         "_manipulator": ("flexible_joint_manipulator",),
         "_parallelogram": ("elastic_parallelogram", "modal_parallelogram", "parallelogram"),
         "_names": ("describe", "names"),
+        "_planetary": ("planetary_set",),
         "_robot": ("mobile_robot",),
         "_small": (
             "bennett",

@@ -63,7 +63,7 @@ def animate(
     chosen = trajectory.at(_pictures(trajectory, speed, rate))
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions = jax.tree.map(np.asarray, chosen.reactions())
-    drawing = skeleton(reactions, np.asarray(chosen.q))
+    drawing = skeleton(chosen.system, reactions, np.asarray(chosen.q))
     if not drawing.drawable:
         raise ModelError("nothing of this motion has a place that could be drawn.")
     figure = plt.figure(figsize=(6.4, 4.8), layout="constrained")
@@ -137,6 +137,8 @@ class _Picture:
         self._axes: Any = figure.add_subplot(projection=None if self._planar else "3d")
         self._limits()
         self._spokes = [self._line("-", color=_BODY, lw=2.5) for _ in drawing.spokes]
+        self._pulleys = [self._line("-", color=_BODY, lw=1.0) for _ in drawing.pulleys]
+        self._ropes = [self._line("-", color="k", lw=1.2) for _ in drawing.ropes]
         self._hubs = self._line("o", color=_BODY, ms=3)
         self._ground = self._line("s", color="k", mfc="none", ms=10)
         self._good = self._line("o", color="k", mfc=_UNIQUE, ms=7)
@@ -176,6 +178,9 @@ class _Picture:
         for line, spoke in zip(self._spokes, drawing.spokes, strict=True):
             self._put(line, [drawing.hubs[k, spoke.hub], drawing.points[k, spoke.point]])
             line.set_linestyle("-" if unique[spoke.constraint] else "--")
+        lines, drawn = (*self._ropes, *self._pulleys), (*drawing.ropes, *drawing.pulleys)
+        for line, own in zip(lines, drawn, strict=True):
+            self._put(line, own[k])
         self._put(self._hubs, drawing.hubs[k])
         self._put(self._ground, drawing.points[k, list(drawing.ground)])
         told = [(place, all(unique[j] for j in own)) for place, own in drawing.joints]

@@ -1,5 +1,6 @@
 """A mechanism drawn to scale, its joints marked by verdict."""
 
+import itertools
 import textwrap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from mpl_toolkits.mplot3d import proj3d
 
 from .._bodies import Site
 from .._constraints import Cam, PointOnCurve
+from .._drawing import rope_lines
 from .._geometry import AbstractCoordinates
 from .._programs import Compiling, program
 from .._solvability import Solvability
@@ -66,6 +68,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     for name, centre in centres.items():
         _draw_site(axes, model, points, name, centre)
     strokes = [*_draw_edges(axes, model, frames), *_draw_curves(axes, model, frames)]
+    strokes += _draw_ropes(axes, model, system, q)
     places = _places({name: points[name][0] for name in points if name in located})
     _draw_joints(axes, places, unique)
     _finish(figure, axes, model, report)
@@ -212,6 +215,25 @@ def _draw_curves(axes: Any, model: Model, frames: Mapping[str, Any]) -> list[np.
             drawn = np.vstack([points, points[:1]]) if closed else points
             axes.plot(*drawn.T, color="black", lw=1.0, zorder=2)
             found += list(points[:: _CURVE_POINTS // 20])
+    return found
+
+
+def _draw_ropes(axes: Any, model: Model, system: MultibodySystem, q: Any) -> list[np.ndarray]:
+    """Ropes, belts, tendons along which something acts, and their pulleys; returns points along
+    them."""
+    found = []
+    ropes, pulleys = rope_lines(system, np.asarray(q)[None])
+    for lines, width in ((pulleys, 0.8), (ropes, 1.2)):
+        for line in lines:
+            drawn = line[0, :, : model.dimension]
+            color = _BODY if lines is pulleys else "black"
+            axes.plot(*drawn.T, color=color, lw=width, zorder=2)
+            steps = np.linspace(0.0, 1.0, 9)[:, None]
+            long = 0.1 * float(np.max(np.ptp(drawn, axis=0)))
+            for first, last in itertools.pairwise(drawn):
+                if np.linalg.norm(last - first) > long:
+                    found += list(first + steps * (last - first))
+            found += list(drawn[::4])
     return found
 
 

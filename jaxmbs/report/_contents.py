@@ -398,7 +398,7 @@ def contents_of(
         joint_verdicts=joint_verdicts_of(reactions),
         solvability=solvability,
         first=first,
-        skeleton=skeleton(reactions, np.asarray(trajectory.q)),
+        skeleton=skeleton(system, reactions, np.asarray(trajectory.q)),
         spread=spread_of(reactions, spread),
         dependent=dependent_sets(first) if explained and decided else None,
         releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)

@@ -58,6 +58,11 @@ def data_of(contents: Contents) -> dict[str, Any]:
         "spokes": [list(spoke) for spoke in drawing.spokes],
         "ground": list(drawing.ground),
         "places": [[place, list(own)] for place, own in drawing.joints],
+        "strands": [
+            {"kind": kind, "points": _packed(own, "f4"), "count": own.shape[1]}
+            for kind, lines in (("rope", drawing.ropes), ("pulley", drawing.pulleys))
+            for own in lines
+        ],
         "low": drawing.low.tolist(),
         "high": drawing.high.tolist(),
         "size": drawing.size,

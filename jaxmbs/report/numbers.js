@@ -11,6 +11,7 @@ const unpacked = ({ type, data: text }) =>
 const times = unpacked(data.times);
 const points = unpacked(data.points);
 const hubs = unpacked(data.hubs);
+const strands = data.strands.map((own) => ({ ...own, points: unpacked(own.points) }));
 const values = unpacked(data.values);
 const bandLow = unpacked(data.bandLow);
 const bandHigh = unpacked(data.bandHigh);

@@ -153,11 +153,16 @@ const outwards = new Map(data.places.map(([place]) => {
 // In the order of `looks`.
 function drawn(state) {
   const all = looks.map(lines);
-  const [bars, solid, dashed, fixed, good, many, centres, forces, boxes, unbounded] = all;
+  const [bars, solid, dashed, fixed, good, many, centres, forces, boxes, unbounded, ropes, wheels] = all;
   for (const [hub, point, constraint] of data.spokes) {
     const unique = jointVerdicts[state * joints.length + constraint] === UNIQUE;
     const end = at(points, places, state, point);
     segment(unique ? solid : dashed, at(hubs, bodies, state, hub), end);
+  }
+  for (const { kind, points: own, count } of strands) {
+    const into = kind === "rope" ? ropes : wheels;
+    for (let k = 0; k < count; k += 1) put(into, at(own, count, state, k));
+    gap(into);
   }
   for (const point of data.ground) put(fixed, at(points, places, state, point));
   for (const trace of [good, many]) Object.assign(trace, { text: [], textposition: [] });
@@ -196,6 +201,8 @@ const looks = [
   line("#000", 4),
   line(MANY, 3),
   line(MANY, 4, "dot"),
+  line("#000", 3),
+  line(BODY, 2),
 ];
 const jointLooks = [4, 5], bodyLooks = [6];
 const every = looks.map((_, k) => k);

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._checks import listed
 from ..._dynamics import overlap_sentences
-from ..._forces import AbstractBodyForce, Motor
+from ..._forces import AbstractBodyForce, meant_by, Motor
 from ..._system import Model
 from .._findings import Finding, Part, Severity
 from .._subject import Subject
@@ -87,10 +87,11 @@ class UnusedBody(AbstractRule):
         used = {name for joint in model.joints for name in joint.bodies}
         used |= {driver.joint for driver in model.drivers}
         used |= {name for element in model.elements for name in element.bodies}
+        names = [body.name for body in model.bodies]
         for force in model.forces:
             # A force on a joint acts on bodies that are used already.
             if isinstance(force, AbstractBodyForce):
-                used |= {*force.bodies}
+                used |= {x for name in force.bodies for x in meant_by(name, names)}
         used = {body_of(name) for name in used}
         for body in model.bodies:
             if body.name not in used and len(model.bodies) > 1:
@@ -267,7 +268,7 @@ def _components(model: Model) -> list[list[str]]:
         connect(element.bodies)
     for force in model.forces:
         if isinstance(force, AbstractBodyForce):
-            connect(force.bodies)
+            connect([x for name in force.bodies for x in meant_by(name, bodies)])
     groups: dict[str, list[str]] = {}
     for name, own in leader.items():
         groups.setdefault(own, []).append(name)

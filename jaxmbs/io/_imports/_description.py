@@ -158,6 +158,35 @@ class CoordinateCoupling(NamedTuple):
     joint: str = ""
 
 
+class Tendon(NamedTuple):
+    """A length that forces act along: the sum of `ratios` times coordinates of joints, or that of
+    the way through `points` (world, reference configuration; m) of `links`. `dynamics` and
+    `ranges` of its `translation`, zero in the reference configuration; `slack`: the range within
+    which its spring has no force, with the stiffness of that."""
+
+    name: str
+    coordinates: tuple[JointCoordinate, ...]
+    ratios: tuple[float, ...]
+    links: tuple[str, ...] = ()
+    points: Float[np.ndarray, "n 3"] | None = None
+    dynamics: tuple[Dynamics, ...] = ()
+    ranges: tuple[CoordinateRange, ...] = ()
+    slack: CoordinateRange | None = None
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The links on which it acts."""
+        return (*self.links, *(x for own in self.coordinates for x in (own.parent, own.child)))
+
+
+class HeldTendon(NamedTuple):
+    """A tendon, by its name, whose translation is held at a value (m)."""
+
+    name: str
+    tendon: str
+    value: float
+
+
 class Wrench(NamedTuple):
     """A constant force and torque (world axes of the reference configuration) at a point of one
     link; `turns`: with the link."""
@@ -181,6 +210,8 @@ class Description(NamedTuple):
     gravity: Vector | None = None
     omissions: tuple[Omission, ...] = ()
     inputs: tuple[tuple[str, float], ...] = ()
+    tendons: tuple[Tendon, ...] = ()
+    held_tendons: tuple[HeldTendon, ...] = ()
 
 
 # --------------------------------------------------------------------------------------------------

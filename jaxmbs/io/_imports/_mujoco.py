@@ -21,6 +21,7 @@ from ._description import (
     Description,
     Dynamics,
     GROUND,
+    HeldTendon,
     is_physical,
     Joint,
     JointCoordinate,
@@ -31,10 +32,12 @@ from ._description import (
     rotation_vector,
     Slip,
     State,
+    Tendon,
     Vector,
     Wrench,
 )
 from ._masses import MJCF_ORDER, slip_of, URDF_ORDER
+from ._mujoco_tendons import held_tendon, Tendons, tendons
 from ._xml import checked_path, Document, read_xml, written
 
 
@@ -421,17 +424,18 @@ def _massless(name: str, motion: _Motion) -> Link:
 
 
 _WHY = (
-    "has an activation of its own, acts on a tendon or on several coordinates, or is no linear law "
-    "of length and velocity"
+    "has an activation of its own, acts on several coordinates or on a tendon that is not carried, "
+    "or is no linear law of length and velocity"
 )
 
 
 class Actuation(NamedTuple):
-    """Forces in each joint, by its name, and on links; the actuators that were not carried; the
-    control inputs of the others, by name; and the joints (indices) whose limit of the force of
-    actuators is kept."""
+    """Forces in each joint, by its name, along each tendon, by its index, and on links; the
+    actuators that were not carried; the control inputs of the others, by name; and the joints
+    (indices) whose limit of the force of actuators is kept."""
 
     in_joints: Mapping[str, tuple[Dynamics, ...]]
+    along_tendons: Mapping[int, tuple[Dynamics, ...]]
     wrenches: tuple[Wrench, ...]
     omissions: tuple[Omission, ...]
     inputs: tuple[tuple[str, float], ...]
@@ -455,6 +459,7 @@ def actuation(
     model: Any,
     data: Any,
     drives: Mapping[int, Drive],
+    lengths: Mapping[int, float],
     links: Sequence[Link],
     controls: Mapping[str, float],
 ) -> Actuation:
@@ -469,6 +474,7 @@ def actuation(
         if name not in names:
             raise ModelError(f"there is no actuator {shown(name)}; there are {listed(names)}.")
     joints: dict[str, tuple[Dynamics, ...]] = {}
+    along: dict[int, tuple[Dynamics, ...]] = {}
     wrenches: list[Wrench] = []
     omissions: list[Omission] = []
     inputs: list[tuple[str, float]] = []
@@ -479,19 +485,28 @@ def actuation(
         disabled = _is_disabled(mujoco, model, k)
         law = _STILL if disabled else _law(mujoco, model, data, k, controls.get(name))
         gear = np.array(model.actuator_gear[k])
-        drive = None
+        drive, target = None, int(model.actuator_trnid[k, 0])
         if kind == int(mujoco.mjtTrn.mjTRN_JOINT):
-            drive = drives.get(int(model.actuator_trnid[k, 0]))
+            drive = drives.get(target)
         if disabled:
             omissions.append(Omission("actuator", name, "is switched off in the file"))
         if law is not None and drive is not None:
-            joint = int(model.actuator_trnid[k, 0])
-            limits = None if disabled else _limits(model, k, joint, float(gear[0]), alone)
-            if limits is not None and joint in alone:
-                limited.add(joint)
+            limits = None if disabled else _limits(model, k, target, float(gear[0]), alone)
+            if limits is not None and target in alone:
+                limited.add(target)
             own = _in_joint(mujoco, model, k, name, law, float(gear[0]), drive, limits)
             joints[drive.joint] = (*joints.get(drive.joint, ()), *own)
             omissions.extend(_of_damping(model, k, name))
+            inputs.extend([] if disabled else [(name, law.control)])
+            continue
+        if law is not None and kind == int(mujoco.mjtTrn.mjTRN_TENDON) and target in lengths:
+            limits = None if disabled else _limits(model, k, None, float(gear[0]), alone)
+            drive = Drive("", _ALONG, lengths[target])
+            own = _in_joint(mujoco, model, k, name, law, float(gear[0]), drive, limits)
+            along[target] = (*along.get(target, ()), *own)
+            omissions.extend(_of_damping(model, k, name))
+            if any(x.armature for x in own):
+                omissions.append(Omission("actuator", name, "its armature is not carried"))
             inputs.extend([] if disabled else [(name, law.control)])
             continue
         constant = law is not None and not law.length and not law.velocity
@@ -505,7 +520,12 @@ def actuation(
         elif not disabled:
             omissions.append(Omission("actuator", name, _WHY))
     wrenches.extend(_gravity_compensation(mujoco, model, links))
-    return Actuation(joints, tuple(wrenches), tuple(omissions), tuple(inputs), frozenset(limited))
+    told, kept = tuple(omissions), frozenset(limited)
+    return Actuation(joints, along, tuple(wrenches), told, tuple(inputs), kept)
+
+
+# The coordinate of a tendon, whatever it runs along.
+_ALONG = JointCoordinate("translation", "", "", np.zeros(3), np.zeros(3))
 
 
 def _is_disabled(mujoco: Any, model: Any, k: int) -> bool:
@@ -585,13 +605,14 @@ def _force_range(model: Any, k: int) -> tuple[float, float]:
 
 
 def _limits(
-    model: Any, k: int, joint: int, gear: float, alone: frozenset[int]
+    model: Any, k: int, joint: int | None, gear: float, alone: frozenset[int]
 ) -> tuple[float, float] | None:
-    """Between which the force of an actuator in its joint is held; None where it is not. The limit
-    of the joint itself, for all its actuators together, counts where there is one alone."""
+    """Between which the force of an actuator in its joint, or on a tendon (`joint` None), is held;
+    None where it is not. The limit of the joint itself, for all its actuators together, counts
+    where there is one alone."""
     ends = [own * gear if gear else 0.0 for own in _force_range(model, k)]
     low, high = min(ends), max(ends)
-    if joint in alone:
+    if joint is not None and joint in alone:
         # One after the other, as the first may lie beyond the second altogether.
         low, high = (float(np.clip(x, *model.jnt_actfrcrange[joint])) for x in (low, high))
     return (low, high) if np.isfinite(low) or np.isfinite(high) else None
@@ -661,10 +682,13 @@ _TURNED = 1e-6
 
 
 class Constraints(NamedTuple):
-    """Joints, couplings, and what could not be carried."""
+    """Joints, couplings, tendons that are held with those that are needed for that, and what could
+    not be carried."""
 
     joints: tuple[Joint, ...]
     couplings: tuple[CoordinateCoupling, ...]
+    tendons: tuple[Tendon, ...]
+    held: tuple[HeldTendon, ...]
     omissions: tuple[Omission, ...]
 
 
@@ -676,12 +700,16 @@ class _Held(NamedTuple):
     axes: Matrix
 
 
-def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive]) -> Constraints:
+def constraints(
+    mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive], carried: Tendons
+) -> Constraints:
     """The constraints of all equality elements: `connect` a spherical joint, `weld` a fixed one,
-    `joint` a coupling."""
+    `joint` a coupling, `tendon` a tendon that is held."""
     kinds = mujoco.mjtEq
     joints: list[Joint] = []
     couplings: list[CoordinateCoupling] = []
+    needed: list[Tendon] = []
+    holds: list[HeldTendon] = []
     omissions: list[Omission] = []
     disabled = any(has_flag(mujoco, model, word) for word in ("CONSTRAINT", "EQUALITY"))
     for k in range(model.neq):
@@ -712,9 +740,17 @@ def constraints(mujoco: Any, model: Any, data: Any, drives: Mapping[int, Drive])
                 omissions.append(Omission("equality", name, why))
         elif of_joint:
             couplings.append(_coupling(model, k, name, drives))
+        elif kind == int(kinds.mjEQ_TENDON):
+            found = held_tendon(model, k, name, carried)
+            if isinstance(found, str):
+                omissions.append(Omission("equality", name, found))
+            else:
+                holds.append(found[0])
+                needed.extend(found[1])
         else:
-            omissions.append(Omission("equality", name, "couples tendons or flexible parts"))
-    return Constraints(tuple(joints), tuple(couplings), tuple(omissions))
+            omissions.append(Omission("equality", name, "couples flexible parts"))
+    told = tuple(omissions)
+    return Constraints(tuple(joints), tuple(couplings), tuple(needed), tuple(holds), told)
 
 
 def _frames(mujoco: Any, model: Any, data: Any, k: int, *, welded: bool) -> tuple[_Held, _Held]:
@@ -978,7 +1014,6 @@ _PARTS = (
     ("textures", "texture", "pictures are not carried"),
     ("pairs", "contact pair", "there is no contact"),
     ("excludes", "contact exclusion", "there is no contact"),
-    ("tendons", "tendon", "tendons are not carried"),
     ("flexes", "flex", "flexible parts are not carried"),
     ("sensors", "sensor", "nothing is measured"),
     ("plugins", "plugin", "no code of a plugin is run"),
@@ -1009,8 +1044,15 @@ def _used_sites(mujoco: Any, spec: Any) -> set[str]:
     """Sites at which a force acts or a constraint holds."""
     held = (own for own in spec.equalities if own.objtype == mujoco.mjtObj.mjOBJ_SITE)
     at = (own for own in spec.actuators if own.trntype == mujoco.mjtTrn.mjTRN_SITE)
-    pairs = [*((own.name1, own.name2) for own in held), *((own.target,) for own in at)]
+    along = (
+        part.target.name for own in spec.tendons for part in own.path if _is_site(mujoco, part)
+    )
+    pairs = [*((own.name1, own.name2) for own in held), *((own.target,) for own in at), along]
     return {name for pair in pairs for name in pair}
+
+
+def _is_site(mujoco: Any, part: Any) -> bool:
+    return part.type == mujoco.mjtWrap.mjWRAP_SITE
 
 
 def _called(parts: Any, kind: str) -> Iterator[str]:
@@ -1143,16 +1185,24 @@ def read_mujoco(path: Path, state: State) -> Description:
     data = _state(mujoco, model, state)
     links, joints, drives = tree(mujoco, model, data)
     links = with_masses(mujoco, spec, links, found)
-    actuated = actuation(mujoco, model, data, drives, links, state.controls)
+    named = {k: body_name(model, k) for k in range(model.nbody)}
+    coordinates = {k: own.coordinate for k, own in drives.items()}
+    carried = tendons(mujoco, model, data, coordinates, named)
+    lengths = carried.lengths
+    actuated = actuation(mujoco, model, data, drives, lengths, links, state.controls)
     acting = actuated.in_joints
-    loops, couplings, not_held = constraints(mujoco, model, data, drives)
+    loops, couplings, needed, holds, not_held = constraints(mujoco, model, data, drives, carried)
+    along = [
+        own._replace(dynamics=(*own.dynamics, *actuated.along_tendons.get(k, ())))
+        for k, own in carried.carried.items()
+    ]
     held = tuple(
         joint._replace(dynamics=(*joint.dynamics, *acting.get(joint.name, ()))) for joint in joints
     )
     weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
     gravity = None if weightless else np.array(model.opt.gravity)
     left_out = left_out_of_model(mujoco, model, actuated.limited)
-    not_carried = (*left_out, *actuated.omissions, *not_held)
+    not_carried = (*left_out, *carried.omissions, *actuated.omissions, *not_held)
     return Description(
         name=spec.modelname if spec.modelname not in ("", _UNNAMED) else path.stem,
         links=links,
@@ -1162,6 +1212,8 @@ def read_mujoco(path: Path, state: State) -> Description:
         gravity=gravity,
         omissions=(*read, *omissions, *told, *not_carried),
         inputs=actuated.inputs,
+        tendons=(*along, *needed),
+        held_tendons=holds,
     )
 
 

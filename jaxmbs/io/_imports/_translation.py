@@ -26,6 +26,7 @@ from ._description import (
     Names,
     Omission,
     selected,
+    Tendon,
     Wrench,
 )
 from ._masses import (
@@ -101,9 +102,9 @@ def translated(description: Description, selection: Selection) -> Translated:
     still = [Omission("link", name, why) for name in unknown if name not in moving]
     omissions = (*omissions, *still)
     sides = [side for own in kept.couplings for side in (own.first, own.second) if side is not None]
-    joints, free, told = without_loose_ends(
-        one, kept.joints, sides, [w.link for w in kept.wrenches]
-    )
+    pulled = [*sides, *(side for own in kept.tendons for side in own.coordinates)]
+    loaded = [*(w.link for w in kept.wrenches), *(x for own in kept.tendons for x in own.links)]
+    joints, free, told = without_loose_ends(one, kept.joints, pulled, loaded)
     kept = kept._replace(
         links=tuple(link for link in kept.links if link.name not in free), joints=tuple(joints)
     )
@@ -191,6 +192,7 @@ def _selected(
         joints=tuple(held("joint", description.joints, lambda j: (j.parent, j.child))),
         couplings=tuple(held("coupling", description.couplings, _links_of_coupling)),
         wrenches=tuple(held("force", description.wrenches, lambda w: (w.link,))),
+        tendons=tuple(held("tendon", description.tendons, lambda own: own.on)),
     )
     return rest, (*description.omissions, *left)
 
@@ -279,15 +281,32 @@ class _Maker:
         """The parts of a model other than its bodies."""
         joints = [joint for joint in description.joints if self._moves(joint)]
         couplings = [own for own in description.couplings if self._couples(own)]
-        new = self._joint_names.all([own.name for own in (*joints, *couplings)], "joint")
-        for k, own in enumerate((*joints, *couplings)):
-            if new[k] != own.name:
-                kind = "joint" if k < len(joints) else "coupling"
-                self.omissions.append(_renamed(kind, own.name, new[k]))
+        tendons = [own for own in map(self._tendon, description.tendons) if own is not None]
+        there = {own.name for own in tendons}
+        holds = [own for own in description.held_tendons if own.tendon in there]
+        self.omissions.extend(
+            Omission("equality", own.name, f"holds tendon {own.tendon!r}, which is left out")
+            for own in description.held_tendons
+            if own.tendon not in there
+        )
+        parts = [
+            *(("joint", own.name) for own in joints),
+            *(("coupling", own.name) for own in couplings),
+            *(("tendon", own.name) for own in tendons),
+            *(("equality", own.name) for own in holds),
+        ]
+        new = self._joint_names.all([own for _, own in parts], "joint")
+        for (kind, own), name in zip(parts, new, strict=True):
+            if name != own:
+                self.omissions.append(_renamed(kind, own, name))
         held = list(zip(joints, new[: len(joints)], strict=True))
         # Joints and couplings of a file may have the same names; of the first one it is.
         called = {joint.name: name for joint, name in reversed(held)}
-        named = list(zip(couplings, new[len(joints) :], strict=True))
+        rest = new[len(joints) :]
+        named = list(zip(couplings, rest[: len(couplings)], strict=True))
+        rest = rest[len(couplings) :]
+        along = list(zip(tendons, rest[: len(tendons)], strict=True))
+        lengths = {own.name: name for own, name in along}
         return _Parts(
             joints=[
                 *(_JOINTS[joint.kind](name, self._pair(joint), joint) for joint, name in held),
@@ -296,20 +315,34 @@ class _Maker:
                     for own, name in named
                     if own.second is not None
                 ),
+                *(self._tendon_joint(own, name) for own, name in along),
             ],
             drivers=[
-                Driver(
-                    name,
-                    called[own.joint],
-                    own.first.word,
-                    motions.Polynomial(coefficients=[own.coefficients[0]]),
-                )
-                for own, name in named
-                if own.second is None
+                *(
+                    Driver(
+                        name,
+                        called[own.joint],
+                        own.first.word,
+                        motions.Polynomial(coefficients=[own.coefficients[0]]),
+                    )
+                    for own, name in named
+                    if own.second is None
+                ),
+                *(
+                    Driver(
+                        name,
+                        lengths[own.tendon],
+                        "translation",
+                        motions.Polynomial(coefficients=[own.value]),
+                    )
+                    for own, name in zip(holds, rest[len(tendons) :], strict=True)
+                ),
             ],
             forces=[
                 *(force for joint, name in held for force in self._forces(joint, name)),
-                *(stop for joint, name in held for stop in self._stops(joint, name)),
+                *(stop for joint, name in held for stop in self._stops(joint.ranges, name)),
+                *(force for own, name in along for force in self._tendon_forces(own, name)),
+                *(stop for own, name in along for stop in self._stops(own.ranges, name)),
                 *self._wrenches(description.wrenches),
             ],
             elements=[element for joint, name in held for element in self._elements(joint, name)],
@@ -372,12 +405,84 @@ class _Maker:
             else:
                 yield _limited(called, name, own, own.limits)
 
-    def _stops(self, joint: Joint, name: str) -> Iterator[AbstractForce]:
-        """The stops at the ends of a joint's ranges.
+    def _tendon(self, tendon: Tendon) -> Tendon | None:
+        """The tendon without coordinates of joints that do not move; None for one whose length
+        never changes."""
+        if not tendon.coordinates:
+            if len({self._bodies[link] for link in tendon.links}) > 1:
+                return tendon
+        else:
+            terms = zip(tendon.coordinates, tendon.ratios, strict=True)
+            moving = [(x, ratio) for x, ratio in terms if len({*self._pair(x)}) > 1]
+            if moving:
+                coordinates, ratios = zip(*moving, strict=True)
+                return tendon._replace(coordinates=coordinates, ratios=ratios)
+        why = "its length never changes, as all on which it acts is one body"
+        self.omissions.append(Omission("tendon", tendon.name, why))
+        return None
+
+    def _tendon_joint(self, tendon: Tendon, name: str) -> AbstractJoint:
+        if tendon.points is not None:
+            bodies = [self._bodies[link] for link in tendon.links]
+            return spatial.PathTendon(name, bodies, points=tendon.points)
+        sides = tendon.coordinates
+        return spatial.JointTendon(
+            name,
+            [body for side in sides for body in self._pair(side)],
+            measures=[side.word for side in sides],
+            points=np.array([side.point for side in sides]),
+            axes=np.array([side.axis for side in sides]),
+            ratios=list(tendon.ratios),
+        )
+
+    def _tendon_forces(self, tendon: Tendon, name: str) -> Iterator[AbstractForce]:
+        """What acts along a tendon; a spring with a dead band is a stop at its ends."""
+        if tendon.slack is not None:
+            called = self._force_names.new(name, "force")
+            low, high = tendon.slack.lower, tendon.slack.upper
+            stiffness = tendon.slack.stiffness or 0.0
+            yield forces.JointStop(
+                called, name, "translation", lower=low, upper=high, stiffness=stiffness
+            )
+        for own in tendon.dynamics:
+            yield from self._along_tendon(own, name)
+
+    def _along_tendon(self, own: Dynamics, name: str) -> Iterator[AbstractForce]:
+        def called(more: str = "") -> str:
+            return self._force_names.new(f"{own.name or name}{more}", "force")
+
+        if own.friction:
+            speed = _FRICTION_SPEED[own.word]
+            yield forces.JointFriction(
+                called(" friction"), name, own.word, sliding=own.friction, velocity=speed
+            )
+        least = 0.0 if own.limits is None else float(np.clip(0.0, *own.limits))
+        if not (own.stiffness or own.damping or own.effort or least):
+            return
+        if own.limits is not None:
+            yield _limited(called(), name, own, own.limits)
+            return
+        if own.stiffness or own.damping < 0:
+            yield _FORCES[own.word](called(), name, ("", ""), own)
+            return
+        # Laws without the length itself, which holds at every angle of its joints.
+        if own.damping:
+            yield forces.JointFriction(called(), name, own.word, viscous=own.damping)
+        if own.effort:
+            yield forces.Motor(
+                called(),
+                name,
+                own.word,
+                actuator=forces.IdealActuator(),
+                command=motions.Linear(rate=0.0, offset=own.effort),
+            )
+
+    def _stops(self, ranges: Sequence[CoordinateRange], name: str) -> Iterator[AbstractForce]:
+        """The stops at the ends of the ranges of a joint, or of a tendon.
 
         **Raises:** `ModelError` for one without a stiffness.
         """
-        for own in joint.ranges if self._selection.stops else ():
+        for own in ranges if self._selection.stops else ():
             unlike = _unlike(own)
             if unlike:
                 self.kept.extend(own.told)
