@@ -143,6 +143,16 @@ class RESULTS(Enumeration):
         "before its drivers reach their values, at a dead point or where it cannot be followed. "
         "Let the drivers ask for less, or start on a branch that goes on."
     )
+    limit_jammed = (
+        "A rigid limit is reached by a motion that drivers or other constraints force on it, so "
+        "that no impulse and no force can hold it. End the run before that, reduce the travel of "
+        "the drivers, or use compliant stops."
+    )
+    too_many_impacts = (
+        "The motion met its rigid limits more often than is allowed. Raise most_events of "
+        "RigidLimits (inside a transformation: most_pieces), raise rest_height, or end the run "
+        "earlier."
+    )
     state_not_valid = (
         "The state is not one: a coordinate, a velocity or the time is NaN or infinite, or a "
         "quaternion is not of length 1, so that nothing was decided. Look for where it became so, "

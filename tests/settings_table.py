@@ -236,6 +236,7 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
             "consistent": NO_FLAG,
             "monitor": NO_FLAG,
             "throw": NO_FLAG,
+            "limits": (*NO_OBJECT, "soft", jm.runs.RigidLimits),
         },
     ),
     "simulate_many": (
@@ -290,6 +291,16 @@ MOTION: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = {
     "Baumgarte": (
         jm.runs.Baumgarte,
         {name: (*NO_NUMBER, None, 0.0, -1.0, 1e13) for name in ("alpha", "beta")},
+    ),
+    "RigidLimits": (
+        jm.runs.RigidLimits,
+        {
+            "restitution": (*NO_TABLE, {"a": -0.1}, {"a": 1.1}, {"a": NAN}, {"a": "b"}, {1: 0.5}),
+            "rest_height": (*NO_NUMBER, None, 0.0, 1.0),
+            "together": NO_FLAG,
+            "most_events": _COUNT,
+            "most_pieces": _COUNT,
+        },
     ),
     "StopAtLimit": (jm.runs.StopAtLimit, {"stops": (*NO_NAMES,)}),
     "stop_contacts": (jm.runs.stop_contacts, {"trajectory": (*NO_OBJECT, None)}),

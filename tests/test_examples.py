@@ -60,6 +60,7 @@ DEAR = {
     "43_tackle",
     "44_cam",
     "46_painleve",
+    "47_rigid_limits",
     "50_tendon",
 }
 # What is written there, and what it is for fewer cases.

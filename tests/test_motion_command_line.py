@@ -209,6 +209,7 @@ def test_a_run_that_fails_keeps_what_it_has(folder: Path, monkeypatch: pytest.Mo
         ("--end 1 --drop A.z", r"--drop 'A.z' is no row; the rows are A.x, A.y."),
         ("--end 1 --drop A.x --drop A.x", "A.x twice"),
         ("--end 1 --drop A.x --formulation null-space", "leave out --formulation null-space"),
+        ("--end 1 --limits soft", "--limits 'soft' is unknown; give --limits rigid"),
         ("--end 1 --formulation newton", "'newton' is unknown; the formulations are elimination"),
         ("--end 0", "--end must be a time (s) later than the start"),
         ("--end 1 --time 2", "--end must be a time (s) later than the start"),

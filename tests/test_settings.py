@@ -292,6 +292,7 @@ LEFT_OUT: Mapping[str, str] = {
     "elastic.JointCompliance.tilt_misfit": PART,
     "Trajectory.elastic": RESULT,
     "Trajectory.unfinished": RESULT,
+    "Trajectory.limits": RESULT,
     "VelocityConstraint.rows": PART,
     "Reactions.axes": RESULT,
     "Reactions.body": RESULT,

@@ -14,6 +14,7 @@ from ._primitives import (
     OwnCoordinate as OwnCoordinate,
     SpatialRotation as SpatialRotation,
 )
+from ._switched import opens as opens, Switched as Switched, switched as switched
 from ._user import (
     AbstractConstraint as AbstractConstraint,
     AccelerationCondition as AccelerationCondition,
@@ -32,6 +33,7 @@ from ._user import (
 from .base import (
     AbstractAccelerationPrimitive as AbstractAccelerationPrimitive,
     AbstractCoordinate as AbstractCoordinate,
+    AbstractGeometricPrimitive as AbstractGeometricPrimitive,
     AbstractJoint as AbstractJoint,
     AbstractPrimitive as AbstractPrimitive,
     Frames as Frames,

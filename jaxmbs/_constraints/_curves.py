@@ -47,7 +47,7 @@ from .base import (
 )
 
 
-_CONTACT = OneSided(1, "contact force", "the follower has lifted off")
+_CONTACT = OneSided(1, "contact force", "the follower has lifted off", opens=True)
 
 
 # --------------------------------------------------------------------------------------------------

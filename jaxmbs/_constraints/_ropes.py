@@ -532,7 +532,7 @@ def check_apart(points: Array, radii: np.ndarray, closed: bool = False) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-_SLACK = OneSided(1, "tension", "the rope would be slack")
+_SLACK = OneSided(1, "tension", "the rope would be slack", opens=True)
 
 
 class LengthOfWay(AbstractGeometricPrimitive, AbstractWay):

@@ -50,11 +50,16 @@ class OneSided(NamedTuple):
     long as the part can exert it; otherwise the part acts no longer, which `lost` says ("the rope
     would be slack"). The equations and the verdicts hold the row both ways: the mark is read where
     reactions are told.
+
+    `opens`: motions with rigid limits (`_dynamics/_rigid_limits.py`) release the row where its
+    force would change its sign, and take it up again where its gap, -sign times the residual,
+    closes.
     """
 
     sign: int
     force: str
     lost: str
+    opens: bool = False
 
 
 class Row(NamedTuple):

@@ -44,12 +44,14 @@ if _TYPE_CHECKING:
         MotorDuty as MotorDuty,
     )
     from ._reactions_of_state import reactions as reactions
+    from ._rigid_limits import RigidLimits as RigidLimits
     from ._simulate import resume as resume, simulate as simulate
     from ._state_evaluation import Baumgarte as Baumgarte, Projection as Projection
     from ._stop_contacts import stop_contacts as stop_contacts, StopContacts as StopContacts
     from ._trajectory import (
         Controls as Controls,
         controls as controls,
+        LimitHistory as LimitHistory,
         Statistics as Statistics,
         Trajectory as Trajectory,
     )
@@ -63,6 +65,7 @@ else:
         "_trajectory": (
             "Controls",
             "controls",
+            "LimitHistory",
             "Statistics",
             "Trajectory",
         ),
@@ -117,6 +120,7 @@ else:
             "MotorDuty",
         ),
         "_reactions_of_state": ("reactions",),
+        "_rigid_limits": ("RigidLimits",),
         "_simulate": (
             "resume",
             "simulate",

@@ -45,10 +45,12 @@ EventFunction = Callable[
 
 class AbstractEvent(eqx.Module):
     """A reason to end a run early. `needs_monitor`: it depends on the passages. `within`: it ends
-    the run within a step, not with it."""
+    the run within a step, not with it. `falling`: only where its condition falls through zero, and
+    steps are kept from passing over that."""
 
     needs_monitor: ClassVar[bool]
     within: ClassVar[bool]
+    falling: ClassVar[bool] = False
 
     @abc.abstractmethod
     def reason(self, trajectory: Trajectory) -> str:
@@ -268,6 +270,11 @@ class Integration(eqx.Module):
     first_step: Scalar | None
     max_steps: int = eqx.field(static=True)
     monitored: bool = eqx.field(static=True)
+
+    @property
+    def explicit(self) -> bool:
+        """Is the method an explicit Runge-Kutta method?"""
+        return self.solver is None or isinstance(self.solver, dfx.AbstractERK)
 
 
 class Start(NamedTuple):

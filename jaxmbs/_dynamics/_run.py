@@ -28,6 +28,7 @@ from ._backwards import ByRows, run_vjp, TapedRun
 from ._choices import AbstractEvent, Integration, Start, StateChecks
 from ._chunks import first_failure, in_batches, lanes_of
 from ._elastic_theory import largest_deflection
+from ._impacts import Falling, LimitEvent, LimitSteps
 from ._integrate import begin, in_order, integrate, one_step, Sizes, sizes_of, Tape, TapedSteps
 from ._monitor import (
     PackedCrossings,
@@ -276,7 +277,7 @@ def problem(
         "solver": solver,
         "args": Packed(args),
         "stepsize_controller": guarded(formulation, controller) if monitor else controller,
-        "event": dfx.Event(stops, optx.Newton(1e-12, 1e-12)) if stops else None,
+        "event": _event(integration.events, stops) if stops else None,
         "max_steps": integration.max_steps,
     }
 
@@ -312,6 +313,9 @@ def controller_of(
         steps = PassageSteps(steps, clear_places(tableau_of(integration.solver).nodes))
     if system.one_sided:
         steps = OnsetSteps(steps)
+    for event in integration.events:
+        if isinstance(event, LimitEvent):
+            steps = LimitSteps(steps, event)
     return onto_knots(steps, system)
 
 
@@ -358,6 +362,13 @@ def _first_step(
     step = _FIRST_STEP * tolerance ** (1 / order) / jnp.where(moving, rate, 1.0)
     least = _LEAST_FIRST_STEP * duration
     return jnp.where(moving, jnp.clip(step, least, duration), least)
+
+
+def _event(events: Sequence[AbstractEvent], conditions: list[Any]) -> dfx.Event:
+    """Their conditions as Diffrax's event."""
+    if any(event.falling for event in events):
+        return dfx.Event(conditions, Falling(), [False if e.falling else None for e in events])
+    return dfx.Event(conditions, optx.Newton(1e-12, 1e-12))
 
 
 def _conditions(events: Sequence[AbstractEvent]) -> list[Any]:

@@ -44,8 +44,10 @@ from ._trajectory import first_of, saved_times, Trajectory
 if TYPE_CHECKING:
     import diffrax as dfx
 
-    from . import _run as runs, _stop_contacts as contacts
+    from . import _rigid_limits as rigid_limits, _run as runs, _stop_contacts as contacts
+    from ._rigid_limits import RigidLimits
 else:
+    rigid_limits = late(f"{__package__}._rigid_limits")
     runs = late(f"{__package__}._run")
     contacts = late(f"{__package__}._stop_contacts")
 
@@ -74,6 +76,7 @@ def simulate(
     consistent: Setting[bool] = False,
     monitor: Setting[bool] = True,
     throw: Setting[bool] = True,
+    limits: Setting["str | RigidLimits | None"] = None,
 ) -> Trajectory:
     """The motion of the system from an initial state.
 
@@ -122,6 +125,10 @@ def simulate(
       there the run fails. It also places steps across singular configurations; without it a run
       that passes some may need many times as many steps, or end there.
 
+    - `limits`: "rigid", or `runs.RigidLimits(...)`: stops of joints hold exactly, with impacts, and
+      ropes and cams act one way only: the motion goes on behind them. Default: stops are springs,
+      and those rows act both ways.
+
     **Returns:** a `Trajectory`.
 
     **Raises:** `ValueError` for an initial state off the constraints, naming the joint, and for a
@@ -152,6 +159,13 @@ def simulate(
     )
     grid = saved_times(start, end, every, times, q.dtype)
     begin = first_of(grid)
+    if limits is not None:
+        rigid = rigid_limits.chosen_limits(limits)
+        rigid_limits.refuse_unsupported(system, integration)
+        system = rigid_limits.limited(system, rigid)
+        q, v = admitted_start(system, formulation, q, v, begin, consistent)
+        rigid_limits.refuse_violated(system, q, begin)
+        return _with_limits(system, (q, v, grid), integration, formulation, rigid, shown, throw)
     q, v = admitted_start(system, formulation, q, v, begin, consistent)
     for event in integration.events:
         event.check_start(system, q)
@@ -161,6 +175,30 @@ def simulate(
     if run is None:
         run = Run(*runs.run_in_one(system, integration, q, v, grid), False)
     return _report_outcome(run, formulation, integration, throw)
+
+
+def _with_limits(
+    system: AbstractSystem,
+    start_and_times: tuple[Any, Any, Any],
+    integration: Integration,
+    formulation: AbstractFormulation,
+    limits: "RigidLimits",
+    progress: Progress,
+    throw: bool,
+) -> Trajectory:
+    """The run with rigid limits, its failures reported."""
+    if is_traced((system, integration, start_and_times, limits)):
+        return rigid_limits.run_in_pieces(system, *start_and_times, integration, limits)
+    found, interrupted = rigid_limits.run_with_limits(
+        system, *start_and_times, integration, formulation, limits, progress.tell
+    )
+    if interrupted:
+        last = float(np.asarray(found.times)[-1])
+        message = f"The run was stopped at {last:.9g} s; start another one from its last state."
+        raise SimulationInterrupted(dataclasses.replace(found, message=message))
+    if RESULTS[found.result] and throw:
+        raise SimulationError(found)
+    return found
 
 
 def resume(

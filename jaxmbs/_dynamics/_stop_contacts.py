@@ -186,6 +186,11 @@ def stop_contacts(trajectory: Setting[Trajectory]) -> StopContacts:
     trajectory = _settings.instance(trajectory, Trajectory, "trajectory", "that of simulate")
     if trajectory.times.ndim != 1:
         raise ValueError("trajectory holds many runs; give one of them, trajectory.run(k).")
+    if trajectory.limits is not None:
+        raise ValueError(
+            "the limits of the trajectory were rigid, so that stops had no depth; its `limits` "
+            "holds their impacts."
+        )
     if not trajectory.system.stops:
         raise ValueError("the system of the trajectory has no stop of a joint (forces.JointStop).")
     saved = (trajectory.q, trajectory.v, trajectory.acceleration, trajectory.times)

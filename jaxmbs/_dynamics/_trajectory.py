@@ -22,7 +22,7 @@ from .._errors import optional
 from .._formulations import AbstractFormulation, chosen_formulation, NonIdeal, ServoControl
 from .._geometry import ANGLE, LENGTH, Quantity
 from .._loading import late
-from .._printing import AbstractAnswer, Description
+from .._printing import AbstractAnswer, Column, Description, Table
 from .._programs import Compiling, program
 from .._reactions import lines_of_multipliers, Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
@@ -86,6 +86,158 @@ def limit_line(
     )
 
 
+# --------------------------------------------------------------------------------------------------
+# Impacts and releases of rigid limits along a motion.
+# --------------------------------------------------------------------------------------------------
+
+
+IMPACT, REST, RELEASE = 0, 1, 2
+_KINDS = ("impact", "rest", "release")
+
+# Rows of the table of events that are printed.
+_SHOWN = 12
+
+
+class LimitHistory(AbstractAnswer):
+    """Events of the rigid limits of one motion, in order of time, and which limits were active.
+
+    - `times` (k,): s. `limit` (k,): its number. `kind` (k,): 0 "impact", 1 "rest" (an impact after
+      which the limit stays closed: it is active), 2 "release" (its force changed its sign).
+    - `before`, `after` (k,): rate of the gap (m/s or rad/s), negative where it closes. `impulse`
+      (k,): N s or N m s; `loss` (k,): energy that the impact took (J).
+    - `active` (n, limits): at the saved times of the trajectory, 1 for limits that are on.
+    - `names`, `quantities`: of the limits, which are rows of the trajectory's system.
+    """
+
+    times: Float[Array, " k"]
+    limit: Int[Array, " k"]
+    kind: Int[Array, " k"]
+    before: Float[Array, " k"]
+    after: Float[Array, " k"]
+    impulse: Float[Array, " k"]
+    loss: Float[Array, " k"]
+    active: Float[Array, "n limits"]
+    names: tuple[str, ...] = eqx.field(static=True)
+    quantities: tuple[Quantity, ...] = eqx.field(static=True)
+
+    @property
+    def energy_lost(self) -> Scalar:
+        """In all impacts (J)."""
+        return jnp.sum(self.loss, axis=-1)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each event as a word."""
+        return tuple(_KINDS[k] for k in np.asarray(self.kind).tolist())
+
+    def is_active(self, name: str) -> Bool[Array, " n"]:
+        """Was the limit of that name active at the saved times?
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        return self.active[..., self._place(name)] > 0.5
+
+    def of(self, name: str) -> "LimitHistory":
+        """The events of one limit.
+
+        **Raises:** `ValueError` that lists the names there are.
+        """
+        own = np.flatnonzero(np.asarray(self.limit) == self._place(name))
+        return LimitHistory(
+            self.times[own],
+            self.limit[own],
+            self.kind[own],
+            self.before[own],
+            self.after[own],
+            self.impulse[own],
+            self.loss[own],
+            self.active,
+            self.names,
+            self.quantities,
+        )
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"there is no limit {name!r}; there are {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def sentences(self) -> list[str]:
+        """How often each limit was met."""
+        found = []
+        for k, name in enumerate(self.names):
+            own = np.asarray(self.limit) == k
+            kinds = np.asarray(self.kind)[own]
+            if not own.any():
+                continue
+            counts = [
+                f"{np.sum(kinds == kind)} {word}{'' if np.sum(kinds == kind) == 1 else 's'}"
+                for kind, word in enumerate(_KINDS)
+                if np.any(kinds == kind)
+            ]
+            first = float(np.asarray(self.times)[own][0])
+            lost = float(np.sum(np.asarray(self.loss)[own]))
+            found.append(
+                f"limit {name}: {', '.join(counts)}, first at {first:.6g} s; {lost:.6g} J lost"
+            )
+        return found or ["no limit was met or left"]
+
+    def described(self) -> Description:
+        if self.times.ndim > 1:
+            return _printing.batch("motions", self.times.shape[:-1])
+        count = self.times.shape[0]
+        head = f"{count} events of {len(self.names)} rigid limits"
+        head += f"; {float(self.energy_lost):.6g} J lost in impacts"
+        tables = [Table(self._columns())] if count else []
+        more = f"{count - _SHOWN} more events" if count > _SHOWN else ""
+        return Description([head, *self.sentences()], tables, [more], data=self._data)
+
+    def _columns(self) -> list[Column]:
+        rows = slice(0, _SHOWN)
+        limit = np.asarray(self.limit)[rows]
+        units = [self.quantities[k].unit for k in limit]
+        forces = [self.quantities[k].force_unit for k in limit]
+
+        def numbers(values: Array) -> list[str]:
+            return [f"{x:.6g}" for x in np.asarray(values)[rows]]
+
+        def speeds(values: Array) -> list[str]:
+            return [f"{x} {unit}/s" for x, unit in zip(numbers(values), units, strict=True)]
+
+        return [
+            Column("time", numbers(self.times), "s"),
+            Column("limit", [self.names[k] for k in limit]),
+            Column("event", list(self.kinds)[rows]),
+            Column("rate of the gap before", speeds(self.before)),
+            Column("after", speeds(self.after)),
+            Column(
+                "impulse",
+                [f"{x} {unit} s" for x, unit in zip(numbers(self.impulse), forces, strict=True)],
+            ),
+            Column("energy lost", numbers(self.loss), "J"),
+        ]
+
+    def _data(self) -> dict[str, Any]:
+        numbers = {
+            "time": self.times,
+            "before": self.before,
+            "after": self.after,
+            "impulse": self.impulse,
+            "energy_lost": self.loss,
+        }
+        return {
+            "energy_lost": float(self.energy_lost),
+            "limits": list(self.names),
+            "events": [
+                {
+                    "limit": self.names[int(np.asarray(self.limit)[k])],
+                    "event": kind,
+                    **{word: float(np.asarray(x)[k]) for word, x in numbers.items()},
+                }
+                for k, kind in enumerate(self.kinds)
+            ],
+        }
+
+
 class Statistics(eqx.Module):
     """Steps of the integrator: attempted, accepted and rejected."""
 
@@ -111,6 +263,8 @@ class Trajectory(AbstractAnswer):
       run ended early, and of elastic bodies that leave their theory from when on; and what to try.
     - `statistics`; `system`: whose motion it is. `elastic`: do multipliers take in its compliances?
     - `unfinished`: of a run that was stopped by Ctrl-C, what `resume` goes on from; None otherwise.
+    - `limits`: of a run with rigid limits their impacts and releases, and which were active. Limits
+      are rows of `system` then, behind all others, zero where they are not active.
     """
 
     times: Float[Array, " n"]
@@ -129,6 +283,7 @@ class Trajectory(AbstractAnswer):
     message: str = eqx.field(static=True, default="")
     elastic: bool = eqx.field(static=True, default=False)
     unfinished: eqx.Module | None = None
+    limits: LimitHistory | None = None
 
     @property
     def passages(self) -> Float[Array, "*runs k"]:
@@ -149,7 +304,9 @@ class Trajectory(AbstractAnswer):
     def reactions(self) -> Reactions:
         """Reactions of all joints at all saved times, each with its verdict; evaluated on first
         use."""
-        return _reactions(self.system, self.q, self.v, self.times, self.multipliers, self.elastic)
+        active = None if self.limits is None else self.limits.active
+        saved = (self.q, self.v, self.times, self.multipliers)
+        return _reactions(self.system, *saved, active, self.elastic)
 
     def certificate(self) -> Certificate:
         """Is the motion unique in spite of friction? The result of `certify` at its first state;
@@ -175,6 +332,9 @@ class Trajectory(AbstractAnswer):
             self,
             chosen,
         )
+        if self.limits is not None:
+            own = dataclasses.replace(self.limits, active=picked(self.limits.active, index))
+            part = dataclasses.replace(part, limits=own)
         # A part of a run that was stopped is not gone on with.
         return dataclasses.replace(part, unfinished=None)
 
@@ -253,6 +413,7 @@ class Trajectory(AbstractAnswer):
             *exceeded_limits(self.system, self.times, self.multipliers),
             *self._one_sided_lines(self.times),
             *(self._stop_lines() if self.system.stops else ()),
+            *(() if self.limits is None else self.limits.sentences()),
             *self._overlaps(),
         ]
 
@@ -296,11 +457,16 @@ def _reactions(
     v: Float[Array, "n nv"],
     times: Float[Array, " n"],
     multipliers: Float[Array, "n rows"],
+    active: Float[Array, "n limits"] | None,
     elastic: bool,
 ) -> Reactions:
+    def at(state: Any) -> Reactions:
+        *saved, active = state
+        own = system if active is None else system.with_active_limits(active)
+        return reactions_of_multipliers(own, *saved, elastic=elastic)
+
     # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
-    states = (q, v, times, multipliers)
-    return jax.lax.map(lambda x: reactions_of_multipliers(system, *x, elastic=elastic), states)
+    return jax.lax.map(at, (q, v, times, multipliers, active))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ if _TYPE_CHECKING:
         JointStop as JointStop,
         StopInfo as StopInfo,
         StopLoad as StopLoad,
+        StopRows as StopRows,
         StopState as StopState,
         within_turn as within_turn,
     )
@@ -129,6 +130,7 @@ else:
             "JointStop",
             "StopInfo",
             "StopLoad",
+            "StopRows",
             "StopState",
             "within_turn",
         ),

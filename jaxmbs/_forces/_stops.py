@@ -9,7 +9,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._constraints import AbstractCoordinate, AbstractJoint, Frames, SpatialRotation, Twists
+from .._constraints import (
+    AbstractCoordinate,
+    AbstractGeometricPrimitive,
+    AbstractJoint,
+    Frames,
+    OneSided,
+    Release,
+    Row,
+    SpatialRotation,
+    Twists,
+)
 from .._custom_types import RealScalarLike, Scalar
 from .._fields import bounded, not_negative, number, optional, positive, word
 from .._geometry import ANGLE, LENGTH, Quantity
@@ -60,7 +70,8 @@ class StopInfo(NamedTuple):
 
 
 class StopLoad(AbstractOneSidedLoad):
-    """The force of a stop along a joint's coordinate."""
+    """The force of a stop along a joint's coordinate. `restitution`: in motions with rigid limits,
+    NaN where the stop has a damping that does not tell it."""
 
     coordinate: AbstractCoordinate
     lower: Scalar | None
@@ -68,6 +79,7 @@ class StopLoad(AbstractOneSidedLoad):
     stiffness: Scalar
     exponent: Scalar
     damping: Scalar
+    restitution: Scalar
 
     def wrenches(self, frames: Frames, twists: Twists, t: RealScalarLike) -> Twists:
         del t
@@ -149,6 +161,31 @@ class StopLoad(AbstractOneSidedLoad):
         if self.upper is not None:
             energy = energy + stored_energy(value - self.upper, *law)
         return jnp.where(jnp.isnan(value), value, energy)
+
+
+_PRESSED = OneSided(-1, "contact force", "the joint would leave its stop", opens=True)
+
+
+class StopRows(AbstractGeometricPrimitive):
+    """A stop of a joint as one-sided rows, of its lower and of its upper bound: how far the
+    coordinate is inside of its range (m or rad). Minus the multiplier is the force (N or N m) that
+    pushes it back."""
+
+    load: StopLoad
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        load = self.load
+        ends = (("lower", load.lower), ("upper", load.upper))
+        quantity = load.coordinate.quantity
+        return tuple(Row(word, quantity, _PRESSED) for word, end in ends if end is not None)
+
+    def position(self, frames: Frames, t: RealScalarLike) -> Float[Array, " geometric"]:
+        del t
+        value, load = self.load.value(frames), self.load
+        inside = [] if load.lower is None else [value - load.lower]
+        inside += [] if load.upper is None else [load.upper - value]
+        return jnp.stack(inside)
 
 
 _QUANTITIES = {"rotation": ANGLE, "translation": LENGTH}
@@ -290,6 +327,7 @@ class JointStop(AbstractJointForce):
             stiffness=self.stiffness,
             exponent=self.exponent,
             damping=self._damping(),
+            restitution=self._rigid_restitution(),
         )
 
     def _refuse_whole_turn(self) -> None:
@@ -304,6 +342,19 @@ class JointStop(AbstractJointForce):
                 "rad of a turn, and angles in space are known up to full turns; give a smaller "
                 "range."
             )
+
+    @classmethod
+    def releases(cls) -> tuple[Release, ...]:
+        """Joints of fewer rows that may take the place of a rigid stop: none."""
+        return ()
+
+    def _rigid_restitution(self) -> Scalar:
+        """The coefficient of restitution of a rigid stop: 1 without damping."""
+        if self.restitution is not None:
+            return self.restitution
+        if self.damping is None:
+            return jnp.ones_like(self.stiffness)
+        return jnp.where(self.damping > 0, jnp.nan, jnp.ones_like(self.stiffness))
 
     def _damping(self) -> Scalar:
         """That of the law (s/m or s/rad)."""

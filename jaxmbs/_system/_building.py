@@ -186,7 +186,7 @@ def build(
     indices = Indices(
         ground_q=np.asarray(ground.origin),
         ground_v=np.zeros(ground.nv),
-        **_row_orders(groups, rows),
+        **row_orders(groups, rows),
     )
     return Built(
         dimension=dimension,
@@ -671,9 +671,7 @@ def _friction_groups(
     return tuple(groups)
 
 
-def _row_orders(
-    groups: Sequence[ConstraintGroup], rows: Sequence[RowInfo]
-) -> dict[str, np.ndarray]:
+def row_orders(groups: Sequence[ConstraintGroup], rows: Sequence[RowInfo]) -> dict[str, np.ndarray]:
     """Indices of each row, and of each geometric row, among the groups' stacked results."""
     stacked = [
         (group.indices["row"][:, None] + np.arange(group.indices["order"].shape[0])).ravel()

@@ -24,11 +24,19 @@ from .._constraints import (
     Driven,
     Frames,
     RowKind,
+    Switched,
     Twists,
 )
 from .._constraints._ropes import AbstractWay
 from .._custom_types import Indices, Scalar
-from .._forces import AbstractFrictionLaw, AbstractLoad, ContactInfo, MotorInfo, StopInfo
+from .._forces import (
+    AbstractFrictionLaw,
+    AbstractLoad,
+    ContactInfo,
+    JointStop,
+    MotorInfo,
+    StopInfo,
+)
 from .._linalg import gather
 
 
@@ -57,7 +65,7 @@ class ElementGroup(eqx.Module):
 
 
 class ConstraintGroup(eqx.Module):
-    """Joints of one class between the same kinds of body.
+    """Joints of one class between the same kinds of body, or rigid stops of joints.
 
     Indices: `row` (n,) first row; for each slot k `q{k}` (n, nq) and `v{k}` (n, nv) into the
     ground-extended state, `located` (n, slots); `order` (rows,) from geometric rows followed
@@ -70,7 +78,7 @@ class ConstraintGroup(eqx.Module):
     indices: Indices = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
     bodies: tuple[tuple[str, ...], ...] = eqx.field(static=True)
-    joint: type[AbstractJoint] | None = eqx.field(static=True)
+    joint: type[AbstractJoint] | type[JointStop] | None = eqx.field(static=True)
 
 
 class ForceGroup(eqx.Module):
@@ -189,6 +197,13 @@ def knots_of(groups: Sequence[ConstraintGroup | ForceGroup]) -> Float[Array, " k
 
 def _is_motion(part: object) -> bool:
     return isinstance(part, AbstractMotion)
+
+
+def gaps(primitives: Primitives, frames: Frames, t: Scalar) -> Float[Array, " geometric"]:
+    """The distances by which switched rows are open; infinite for all others."""
+    (primitive,) = primitives
+    assert isinstance(primitive, Switched)
+    return primitive.gaps(frames, t)
 
 
 def velocity(

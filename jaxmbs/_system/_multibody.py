@@ -1,6 +1,7 @@
 """Bodies, joints and forces."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._bodies import AbstractBody, AbstractElement, ModalElasticity
 from .._compliances import AbstractCompliance
-from .._constraints import AbstractJoint, Driver, Frames, Release, Servo
+from .._constraints import AbstractJoint, Driver, Frames, Release, Servo, Switched
 from .._custom_types import BoolScalar, Indices, Numbers, RealScalarLike, Scalar
 from .._fields import GRAVITY, PRECISION
 from .._forces import (
@@ -22,6 +23,7 @@ from .._forces import (
     Clearance,
     ContactInfo,
     ContactState,
+    JointStop,
     MotorInfo,
     MotorState,
     StopInfo,
@@ -38,7 +40,7 @@ from .._linalg import (
 )
 from .._programs import Compiling, program
 from .._stop_gradient import stop_gradient
-from . import _deformations, _groups
+from . import _deformations, _groups, _limits_as_rows
 from ._blocks import (
     add_blocks,
     block_mass,
@@ -124,7 +126,7 @@ def released_group(group: ConstraintGroup, release: Release, start: int) -> Cons
 
 
 def released_options(
-    released: Sequence[tuple[ConstraintGroup, type[AbstractJoint], Release]],
+    released: Sequence[tuple[ConstraintGroup, type[AbstractJoint] | type[JointStop], Release]],
     matrix: Float[Array, "rows nv"],
     frames: Sequence[Float[Array, "_ dim dim"]],
 ) -> list[ReleaseOption]:
@@ -246,14 +248,63 @@ class MultibodySystem(AbstractSystem):
             return self
         return self._known(self.structure, False, light_parts_as_data(self))
 
-    def _known(
-        self, structure: Structure, looked_at: bool, light: BoolScalar | None
-    ) -> "MultibodySystem":
+    def with_limits_as_rows(self) -> "MultibodySystem":
+        if self.deformations is not None:
+            raise ValueError(
+                "rigid limits take no flexible bodies and joints (jaxmbs.elastic); leave the "
+                "compliances out."
+            )
+        found = _limits_as_rows.switched_groups(
+            self.constraint_groups, self.force_groups, self.structure
+        )
+        groups, forces, structure = found
+        places = _limits_as_rows.places_of_rows(
+            self.body_groups, self.element_groups, groups, structure, self.indices
+        )
+        return self._changed(
+            constraint_groups=groups,
+            force_groups=forces,
+            structure=structure,
+            indices=places[0],
+            pattern=places[1],
+        )
+
+    def with_active_limits(self, active: Float[Array, " limits"]) -> "MultibodySystem":
+        groups = _limits_as_rows.with_active(self.constraint_groups, self.structure, active)
+        return self._changed(constraint_groups=groups)
+
+    def with_restitution(self, values: Float[Array, " limits"]) -> "MultibodySystem":
+        groups = _limits_as_rows.with_restitution(self.constraint_groups, self.structure, values)
+        return self._changed(constraint_groups=groups)
+
+    @property
+    def restitution(self) -> Float[Array, " limits"]:
+        return _limits_as_rows.restitution(self.constraint_groups, self.structure)
+
+    @jitted
+    def limit_gaps(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, " limits"]:
+        t = jnp.asarray(t, q.dtype)
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        groups = [
+            group for group in self.constraint_groups if isinstance(group.primitives[0], Switched)
+        ]
+        whole = jnp.full((len(self.structure.rows),), jnp.inf, q.dtype)
+        for group, frames in zip(groups, frames_of(groups, coordinates), strict=True):
+            found = map_parts(_groups.gaps, group.primitives, frames, shared=(t,))
+            places = group.indices["row"][:, None] + np.arange(found.shape[1])
+            whole = whole.at[places].set(found)
+        return whole[np.array(self.structure.opening_rows, int)]
+
+    def _changed(self, **changed: Any) -> "MultibodySystem":
         other = object.__new__(MultibodySystem)
-        changed = {"structure": structure, "looked_at": looked_at, "light": light}
         for name, value in (vars(self) | changed).items():
             object.__setattr__(other, name, value)
         return other
+
+    def _known(
+        self, structure: Structure, looked_at: bool, light: BoolScalar | None
+    ) -> "MultibodySystem":
+        return self._changed(structure=structure, looked_at=looked_at, light=light)
 
     @property
     def light_parts(self) -> BoolScalar | None:

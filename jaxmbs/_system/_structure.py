@@ -151,6 +151,17 @@ class Structure:
         )
         self._hash = hash(self._key)
 
+    def with_constraints(
+        self, constraints: tuple[ConstraintInfo, ...], rows: tuple[RowInfo, ...]
+    ) -> "Structure":
+        """The same with more constraints behind the others."""
+        given: dict[str, Any] = dict(zip(_GIVEN, self._key[:-1], strict=True))
+        given["constraints"] = (*self.constraints, *constraints)
+        given["rows"] = (*self.rows, *rows)
+        other = Structure(**given, light=self.light)
+        other.possible_precision = self.possible_precision
+        return other
+
     def with_light_parts(self, light: bool) -> "Structure":
         """The same, of light parts or of none."""
         given: dict[str, Any] = dict(zip(_GIVEN, self._key[:-1], strict=True))
@@ -250,6 +261,12 @@ class Structure:
     def one_sided_rows(self) -> tuple[int, ...]:
         """Indices of the rows that act one way only."""
         return tuple(k for k, row in enumerate(self.rows) if row.one_sided is not None)
+
+    @cached_property
+    def opening_rows(self) -> tuple[int, ...]:
+        """Indices of the one-sided rows that motions with rigid limits may release."""
+        marks = ((k, self.rows[k].one_sided) for k in self.one_sided_rows)
+        return tuple(k for k, mark in marks if mark is not None and mark.opens)
 
     @property
     def other_rows(self) -> str:

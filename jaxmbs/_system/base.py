@@ -230,6 +230,32 @@ class AbstractSystem(eqx.Module):
         **Raises:** `ValueError` for a system without stops.
         """
 
+    @abc.abstractmethod
+    def with_limits_as_rows(self) -> "AbstractSystem":
+        """The same with stops of joints as one-sided rows behind all others, and not as forces, and
+        with all `Structure.opening_rows` as rows that can be switched off (limits).
+
+        **Raises:** `ValueError` for a system with compliances.
+        """
+
+    @abc.abstractmethod
+    def with_active_limits(self, active: Float[Array, " limits"]) -> "AbstractSystem":
+        """The result of `with_limits_as_rows` with these limits on (1) and off (0). A row that is
+        off is zero in Phi, C and Gamma."""
+
+    @abc.abstractmethod
+    def with_restitution(self, values: Float[Array, " limits"]) -> "AbstractSystem":
+        """The same with these coefficients of restitution of the limits."""
+
+    @property
+    @abc.abstractmethod
+    def restitution(self) -> Float[Array, " limits"]:
+        """The coefficient of restitution of each limit; NaN where its damping does not tell it."""
+
+    @abc.abstractmethod
+    def limit_gaps(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, " limits"]:
+        """How far each limit is open (m or rad), on or off: negative where it is violated."""
+
     @property
     @abc.abstractmethod
     def contacts(self) -> tuple[ContactInfo, ...]:

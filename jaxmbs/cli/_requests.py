@@ -248,6 +248,10 @@ class Simulate(NamedTuple):
         str | None, Option(help=f"One of {', '.join(FORMULATIONS)}; default minimum-norm.")
     ] = None
     drop: Annotated[_Words, Option(help="A row for elimination to leave out. Repeats.")] = ()
+    limits: Annotated[
+        str | None,
+        Option(help="'rigid': stops hold exactly, with impacts; ropes and cams act one way."),
+    ] = None
     out: Annotated[Path | None, Option(help="Whole trajectory: .csv, .npz, .nc or .zarr.")] = None
     assemble: _Allowed = False
     time: _Start = 0.0
@@ -256,6 +260,10 @@ class Simulate(NamedTuple):
 
     def check(self) -> None:
         """**Raises:** `ModelError`."""
+        if self.limits not in (None, "rigid"):
+            raise ModelError(
+                f"--limits {shown(self.limits)} is unknown; give --limits rigid, or leave it out."
+            )
         word = self.formulation
         if word and word not in FORMULATIONS:
             raise ModelError(

@@ -123,7 +123,7 @@ def run(model: Model, request: Request) -> Run:
     except ValueError as error:
         raise ModelError(f"--{error}") from None
     check_out(request.out)
-    q, v = initial_state(system, request.time, request.assemble)
+    q, v = initial_state(_at_start(system, request), request.time, request.assemble)
     certificate = certify(system, q, v, request.time) if system.frictional_joints else None
     ends = np.asarray(grid)[[0, -1]]
     short = known_array(ends[0] + _DEGENERATE * (ends - ends[0]))
@@ -150,6 +150,7 @@ def run(model: Model, request: Request) -> Run:
             atol=request.atol,
             progress=tell if throw else None,
             throw=throw,
+            limits=request.limits,
         )
         jax.block_until_ready(found.q)
         return found, time.perf_counter() - began
@@ -183,6 +184,14 @@ def run(model: Model, request: Request) -> Run:
         certificate=certificate,
         out=request.out,
     )
+
+
+def _at_start(system: MultibodySystem, request: Request) -> MultibodySystem:
+    """The system that the state of the model must fit: rigid limits may be open in it."""
+    if request.limits is None or not (system.stops or system.structure.opening_rows):
+        return system
+    found = system.with_limits_as_rows()
+    return found.with_active_limits(known_array(np.zeros(len(found.structure.opening_rows))))
 
 
 def _formulation(system: MultibodySystem, request: Request) -> AbstractFormulation:
@@ -247,6 +256,8 @@ def _data(run: Run) -> dict[str, Any]:
     servo = _servo_error(trajectory)
     if servo is not None:
         data["servo_error"] = {"initial": servo[0], "final": servo[1]}
+    if trajectory.limits is not None:
+        data["limits"] = trajectory.limits.described().data()
     if trajectory.system.stops:
         data["stops"] = stop_contacts(trajectory).described().data()
     if run.certificate is not None:
