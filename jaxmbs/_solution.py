@@ -183,6 +183,12 @@ class RESULTS(Enumeration):
         "The loads cannot be carried within the bounds: no reactions of the mechanism balance them "
         "there. Loosen one of the bounds that contradict each other, or let less load act."
     )
+    friction_without_acceleration = (
+        "With friction this large the rigid bodies have no acceleration in this state (Painleve's "
+        "paradox). `certify` tells up to which coefficient of each joint they have. Lower the "
+        "coefficient, load the guide closer to its own direction, or put a bushing in the place of "
+        "the joint."
+    )
 
 
 def code_of(result: Any) -> Any:

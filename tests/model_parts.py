@@ -328,12 +328,20 @@ for _d, _torque in ((2, 0.5), (3, [0.5, 0.25, 0.125])):
     _slow |= {"length": 0.2, "bearing": "first"} | ({"radius": 0.05} if _d == 3 else {})
     _label = f"coulomb_friction {_d}, bearings"
     _force(_d, "coulomb_friction", "joint", joint="slide", **_slow, label=_label)
+    _sticks: dict[str, Any] = {"presliding": 1e-4, "relaxation_time": 2e-3}
+    _slow = {key: value for key, value in _slow.items() if key != "velocity"}
+    _label = f"coulomb_friction {_d}, sticking"
+    _force(_d, "coulomb_friction", "joint", joint="slide", **_slow, **_sticks, label=_label)
     _label = f"coulomb_friction {_d}, pattern"
     _all: dict[str, Any] = {"joint": "*", "joint_kind": "revolute"}
     _force(_d, "coulomb_friction", "joint", *_rub, **_all, **_rub, label=_label)
     _loss: dict[str, Any] = {"sliding": 0.2, "viscous": 0.1, "velocity": 0.05}
     _loss |= {"breakaway": 0.3, "stribeck_speed": 0.5}
     _force(_d, "joint_friction", "joint", joint="hinge", **_loss)
+    _label = f"joint_friction {_d}, sticking"
+    _held: dict[str, Any] = {"sliding": 0.2, "viscous": 0.1, "breakaway": 0.3} | _sticks
+    _held["stribeck_speed"] = 0.5
+    _force(_d, "joint_friction", "joint", joint="hinge", **_held, label=_label)
     _label = f"joint_friction {_d}, sliding"
     _along: dict[str, Any] = {"joint": "slide", "coordinate": "translation"}
     _force(_d, "joint_friction", "joint", **_along, viscous=2.0, label=_label)

@@ -61,6 +61,8 @@ DEAR = {
     "44_cam",
     "46_painleve",
     "47_rigid_limits",
+    "48_worm",
+    "49_capstan",
     "50_tendon",
 }
 # What is written there, and what it is for fewer cases.

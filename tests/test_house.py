@@ -181,7 +181,10 @@ class TestClasses:
     def test_no_method_is_implemented_twice(self):
         """Save these: their abstract class answers that there is none, which a member that has
         some replaces."""
-        answers_none = ("domain", "coordinates", "releases", "shares_factor", "states", "parts")
+        answers_none = (
+            *("domain", "coordinates", "releases", "shares_factor", "states", "parts"),
+            "signed",
+        )
         answers_none = (*answers_none, "elastic", "inverts_mass", "adds_force", "semidefinite")
         answers_none = (*answers_none, "deforms", "elasticity", "nearest", "iteration")
         answers_none = (*answers_none, "label", "kept_rows", "motion_only", "numbered")

@@ -172,7 +172,14 @@ def test_what_acts_in_joints(tmp_path: Path):
         mjc__springref=0.25,
         mjc__frictionloss=0.75,
     )
-    apply(stage, "slide", "NewtonJointAPI", newton__armature=0.5, newton__damping=2.0)
+    apply(
+        stage,
+        "slide",
+        "NewtonJointAPI",
+        newton__armature=0.5,
+        newton__damping=2.0,
+        newton__friction=0.375,
+    )
     motor = stage.DefinePrim("/motor", "MjcActuator")
     write(
         motor,
@@ -197,6 +204,9 @@ def test_what_acts_in_joints(tmp_path: Path):
     assert (float(servo.stiffness), float(servo.damping), float(servo.torque)) == (32.0, 4.0, 10.0)
     told = {(own.kind, own.name) for own in found.omissions}
     assert ("friction", "hinge") in told
+    assert ("friction", "slide") not in told
+    dry = springs["slide newton friction"]
+    assert (dry.coordinate, float(dry.sliding)) == ("translation", 0.375)
     assert ("friction", "wheel") not in told
     assert float(springs["wheel mjc friction"].sliding) == 0.75
     with pytest.raises(ModelError, match="no actuator 'other'"):

@@ -20,8 +20,10 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import jaxmbs as jm
-from jaxmbs import certify, forces, MultibodySystem, planar, spatial
-from jaxmbs._dynamics._friction import count_solutions
+from jaxmbs import certify, forces, MultibodySystem, planar, reactions, simulate, spatial
+from jaxmbs._dynamics import SimulationError
+from jaxmbs._dynamics._friction import _Contacts, _solve_contacts, count_solutions
+from jaxmbs._errors import AnalysisError
 from jaxmbs.cli._app import app
 from jaxmbs.io import import_model, model_from_tables, write_model
 from jaxmbs.results import RESULTS
@@ -74,11 +76,12 @@ def test_the_torque_of_a_wheel_and_its_derivatives(speed):
     pushed, slope = forward_and_reverse(
         lambda s: of(s, jnp.asarray(speed)), system, direction, jnp.asarray(1.0)
     )
-    load = slope.force_groups[0].load
+    law = slope.force_groups[0].load.law
     for key, value in numbers.items():
         h = 1e-5 * value
         ends = [slowed(speed, **numbers | {key: value + sign * h}) for sign in (-1, 1)]
-        assert_close(getattr(load, key)[0], (ends[1] - ends[0]) / (2 * h), 1e-8)
+        own = law.sign if key == "velocity" else law
+        assert_close(getattr(own, key)[0], (ends[1] - ends[0]) / (2 * h), 1e-8)
     assert_close(pushed, sum(jnp.sum(x) for x in jax.tree.leaves(slope)), 1e-12)
     h = 1e-7
     expected = (slowed(speed + h, **numbers) - slowed(speed - h, **numbers)) / (2 * h)
@@ -111,7 +114,7 @@ def test_the_derivative_of_a_run(adjoint):
 
     def end(c):
         own = eqx.tree_at(
-            lambda s: (s.force_groups[0].load.sliding, s.force_groups[0].load.breakaway),
+            lambda s: (s.force_groups[0].load.law.sliding, s.force_groups[0].load.law.breakaway),
             system,
             (c[None], c[None]),
         )
@@ -536,10 +539,59 @@ def test_two_sliders_on_parallel_guides(angle):
             assert bool(found.solvable) is (factor < 1)
             assert found.critical_coefficients()["A"] == pytest.approx(critical, rel=1e-6)
             solved = solve(system, system.reference_q, system.initial_v, 0.0)
+            assert solved.solutions is not None
+            assert int(solved.solutions) == expected
             if expected == 0:
-                assert bool(solved.result == RESULTS.friction_did_not_converge)
-            if expected == 1:
+                assert bool(solved.result == RESULTS.friction_without_acceleration)
+                assert np.all(np.isnan(solved.acceleration)) & np.all(np.isnan(solved.multipliers))
+                assert "A, B leaves no acceleration" in str(solved)
+            else:
                 assert bool(solved.result == RESULTS.successful)
+                assert ("leaves 2 accelerations" in str(solved)) == (expected == 2)
+                # One of the roots S of 2 S cos - s mu |S| sin = push.
+                rod = float(solved.multipliers[-1])
+                assert_rod(rod, factor * critical, angle, push, speed)
+
+
+def assert_rod(rod, mu, angle, push, speed):
+    missing = [
+        2 * s * math.cos(angle) - speed * mu * abs(s) * math.sin(angle) - push for s in (rod, -rod)
+    ]
+    assert min(map(abs, missing)) < 1e-8
+
+
+@pytest.mark.parametrize("near", representatives([1e-2, 1e-4, 1e-6], 1e-4))
+def test_next_to_the_critical_coefficient(near):
+    """There the fixed point takes some 30 / near steps. Both sides, with derivatives: S = push /
+    (2 cos - s mu sin sign(S))."""
+    angle = math.radians(60.0)
+    critical, cos, sin = 2 / math.tan(angle), math.cos(angle), math.sin(angle)
+
+    def system_of(mu):
+        return painleve_klein(mu, 0.0, angle, 1.0, 1.0)
+
+    system = system_of((1 - near) * critical)
+
+    @jax.jit
+    def rod(mu, way):
+        own = eqx.tree_at(
+            lambda s: s.friction_groups[0].law.coefficient, system, jnp.stack([mu, 0.0 * mu])
+        )
+        state = (own.reference_q, way * own.initial_v, 0.0)
+        found = solve_with_friction(own, *state)
+        assert found.solutions is not None
+        return found.acceleration[0], found.solutions.astype(float)
+
+    mu = (1 - near) * critical
+    expected = 1 / (2 * cos - mu * sin)
+    value, count = rod(mu, 1.0)
+    for take in (jax.jacfwd, jax.jacrev):
+        slope, _ = take(rod)(mu, 1.0)
+        # m u' = S cos - mu |S| sin.
+        assert int(count) == 1
+        assert float(value) == pytest.approx(expected * (cos - mu * sin), rel=1e-8 / near**0.5)
+        by_hand = -expected * sin + expected**2 * sin * (cos - mu * sin)
+        assert float(slope) == pytest.approx(by_hand, rel=1e-8 / near)
 
 
 def test_two_rough_guides_and_weights(rng):
@@ -586,16 +638,14 @@ def test_counts_of_random_problems(rng):
                     and all(np.linalg.norm(x - r) > 1e-6 for r in roots)
                 ):
                     roots.append(x)
-            gains = np.zeros((contacts, 3, contacts, 3))
-            gains[:, 0, :, 0] = matrix
-            pad = ((0, 0), (0, 2))
-            direction = np.pad(np.ones((contacts, 1)), pad)
+            along = np.zeros((contacts, 3, contacts))
+            along[:, 0] = matrix
             found = count(
-                jnp.asarray(gains),
+                jnp.asarray(along),
                 jnp.ones(contacts),
-                jnp.asarray(direction),
-                jnp.asarray(np.pad(load[:, None], pad)),
+                jnp.asarray(np.pad(load[:, None], ((0, 0), (0, 2)))),
                 ((1, 1),) * contacts,
+                (False,) * contacts,
             )
             assert int(found) == len(roots)
             seen.add(len(roots))
@@ -756,7 +806,7 @@ def test_the_command_tells_of_the_start(tmp_path):
         ),
         (
             {key: x for key, x in LOSS.items() if key != "velocity"} | {"joint": "hip"},
-            r"dry friction needs `velocity`, the speed within which its sign is regularised",
+            r"dry friction needs `velocity` .rad/s., within which its sign is regularised, or",
         ),
     ],
 )
@@ -781,3 +831,48 @@ def test_refusals_in_space():
         load = forces.CoulombFriction("rub", "J", coefficient=0.1, velocity=0.1, **keys)
         with pytest.raises(ValueError, match=sentence):
             displaced(joint, load)
+
+
+@pytest.mark.thorough
+def test_several_accelerations_are_told():
+    """A run and reactions say that there are two; where there is none they name the joints."""
+    angle = math.radians(60.0)
+    two = painleve_klein(1.5 * 2 / math.tan(angle), 0.0, angle, 1.0, -1.0)
+    run = simulate(two, two.reference_q, two.initial_v, end=0.02, every=0.01)
+    assert np.asarray(run.friction_solutions()).tolist() == [2, 2, 2]
+    assert "leaves several accelerations, of which the motion has one" in str(run)
+    assert "in 3 of 3 states, from 0 to 0.02 s" in str(run)
+    found = reactions(two, two.reference_q, two.initial_v)
+    assert "Friction in A, B leaves 2 accelerations" in found.message
+    none = painleve_klein(1.5 * 2 / math.tan(angle), 0.0, angle, 1.0, 1.0)
+    with pytest.raises(AnalysisError, match=r"no acceleration in this state.*friction in A, B"):
+        reactions(none, none.reference_q, none.initial_v)
+    with pytest.raises(SimulationError, match=r"friction in A \(coefficient 1.732, certified up"):
+        simulate(none, none.reference_q, none.initial_v, end=0.02)
+
+
+def test_newton_in_contacts_finds_what_there_is(rng):
+    """Random problems of several contacts with a solution, also far beyond every proof."""
+    solved = eqx.filter_jit(_solve_contacts)
+    found = 0
+    for count in (2, 3, 5):
+        for _ in range(15):
+            matrix = rng.normal(size=(count, count))
+            pressed = rng.normal(size=count)
+            load = pressed - matrix @ np.abs(pressed)
+            pad = ((0, 0), (0, 2))
+            gain = np.zeros((count, 3, count))
+            gain[:, 0] = matrix
+            none = jnp.zeros((count, 0))
+            contacts = _Contacts(
+                none,
+                jnp.asarray(np.pad(load[:, None], pad)),
+                jnp.asarray(gain),
+                jnp.ones(count),
+                none,
+                ((1, 1),) * count,
+                (False,) * count,
+            )
+            normal = np.asarray(solved(contacts, jnp.zeros(count)))
+            found += np.max(np.abs(normal - np.abs(load + matrix @ normal))) < 1e-9
+    assert found == 45

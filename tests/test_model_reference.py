@@ -240,8 +240,8 @@ def test_the_schema_refuses_unknown_and_missing_keys(validator: Any):
     assert not validator.is_valid(dict(CRANE) | {"units": "mm"})
     for part in PARTS.values():
         assert not validator.is_valid(part.content(colour="red")), part
-        # Whether friction needs a radius its joint decides.
-        for key in (key for key in part.required if key != "radius"):
+        # Whether friction needs a radius its joint decides, and a velocity whether it sticks.
+        for key in (key for key in part.required if key not in ("radius", "velocity")):
             content = part.content()
             del content[part.table][-1][key]
             assert not validator.is_valid(content), (part, key)

@@ -255,6 +255,7 @@ RESULT = "of an outcome, which the package makes"
 
 # Settings with a number, a boolean or None as default that are not in the table, and why.
 LEFT_OUT: Mapping[str, str] = {
+    "Accelerations.solutions": "what an answer holds",
     "Trajectory.run.system": "a system",
     "finite_elements.ReducedBody.second_order": PART,
     "AccelerationConstraint.offset": PART,

@@ -580,8 +580,10 @@ class Rope(AbstractJoint):
 
     Its multiplier is the tension (N), the same everywhere, positive where the rope pulls
     (`Reactions.one_sided_force`); what the rope exerts on an anchor or a pulley is its reaction on
-    that body. The rotation of a pulley plays no part. Equations and verdicts hold the row both
-    ways; a rope that would be slack is told with the reactions.
+    that body. The rotation of a pulley plays no part, unless a `forces.CoulombFriction` in this
+    joint lets the rope rub on its circles; the multiplier then is the tension at the last point.
+    Equations and verdicts hold the row both ways; a rope that would be slack is told with the
+    reactions.
 
     The equations keep the rope on its pulleys: the angle by which it is wound around each is that
     of the reference configuration (0 to a full turn) plus a change of less than half a turn. Where

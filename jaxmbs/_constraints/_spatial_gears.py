@@ -354,8 +354,8 @@ def _check_crossed(axes: Any, why: str) -> None:
 class WormPair(AbstractJoint):
     """A worm and its wheel, on axes that cross at a right angle: one row, as that of a `GearPair`.
     The pitch radius of the worm is d / (1 + tan(lead_angle) z_2 / z_1), d the distance of the axes,
-    so that the wheel turns by z_1 / z_2 of the worm. Without friction in the teeth it can be driven
-    from either side: what locks a worm is friction, which this joint has not.
+    so that the wheel turns by z_1 / z_2 of the worm. Without friction it can be driven from either
+    side: what locks a worm is friction of its teeth, a `forces.CoulombFriction` in this joint.
 
     **Arguments:** `bodies`: worm and wheel, and the carrier, if it is named last; `points` (m): one
     on each axis; `axes`: two directions, perpendicular; `teeth`: the starts of the worm and the
@@ -438,15 +438,20 @@ class WormPair(AbstractJoint):
         del references
         return _markers(*self.wheels(), self.pitch_point())
 
-    def primitives(self) -> tuple[AbstractPrimitive, ...]:
-        worm, wheel = self.wheels()
+    def directions(self) -> tuple[Vector3, Vector3]:
+        """Unit vectors at the pitch point: along the thread, and along the line of action (world,
+        reference configuration)."""
+        worm, _ = self.wheels()
         # The thread of a right-hand worm climbs along its axis as it goes round.
         quarter = jnp.pi / 2
         helix = jnp.sign(self.lead_angle) * (quarter - jnp.abs(self.lead_angle))
         tooth = _helical(worm, helix)
         one = jnp.ones_like(self.flank)
-        normal = _acting(worm, tooth, one, self.pressure_angle, self.flank)
-        return (_mesh(worm, wheel, normal, self.teeth[0]),)
+        return tooth, _acting(worm, tooth, one, self.pressure_angle, self.flank)
+
+    def primitives(self) -> tuple[AbstractPrimitive, ...]:
+        _, normal = self.directions()
+        return (_mesh(*self.wheels(), normal, self.teeth[0]),)
 
 
 class RackAndPinion(AbstractJoint):

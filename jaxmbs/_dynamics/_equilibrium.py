@@ -134,11 +134,11 @@ def equilibrium(
 
     **Returns:** an `Equilibrium`.
 
-    **Raises:** `ValueError` for contacts whose friction sticks. `AnalysisError` if none is found,
-    with a body that the forces still move, the joint that does not close, or the force's state that
-    still changes or may have any value. Under `jit` or `vmap` without those names, by a callback
-    with which JAX neither keeps nor exports a program; with `throw=False` the `result` reports it
-    instead.
+    **Raises:** `ValueError` for contacts and joints whose friction sticks. `AnalysisError` if none
+    is found, with a body that the forces still move, the joint that does not close, or the force's
+    state that still changes or may have any value. Under `jit` or `vmap` without those names, by a
+    callback with which JAX neither keeps nor exports a program; with `throw=False` the `result`
+    reports it instead.
     """
     throw = _settings.flag(throw, "throw")
     max_steps = _settings.whole_number(max_steps, "max_steps", least=1)
@@ -160,8 +160,15 @@ def equilibrium(
 
 def _refuse_sticking(system: AbstractSystem) -> None:
     """
-    **Raises:** `ValueError` for contacts whose friction holds at rest.
+    **Raises:** `ValueError` for contacts and joints whose friction holds at rest.
     """
+    if system.structure.sticking:
+        named = listed([shown(name) for name in system.structure.sticking])
+        raise ValueError(
+            "equilibrium: friction that sticks (presliding) holds a joint in many places, so that "
+            f"no equilibrium is isolated: force {named}; simulate until it rests, or give it a "
+            "velocity, with which friction at rest is none."
+        )
     sticking = [shown(contact.name) for contact in system.contacts if contact.sticks]
     if sticking:
         raise ValueError(

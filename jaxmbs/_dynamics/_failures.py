@@ -24,7 +24,7 @@ from .._programs import Compiling, program
 from .._solution import RESULTS
 from .._system import AbstractSystem, smallest_rows, Structure, takes_state, vanishing_sentence
 from ._elastic_theory import limits_left
-from ._friction import acceleration_residual, solve_stage
+from ._friction import acceleration_residual, certify, solve_stage
 from ._passages import look_at_drivers, movers
 from ._projection import project_position
 from ._trajectory import Trajectory
@@ -348,10 +348,23 @@ def explain(
     open_ones = _undetermined_motion(system, q, v, t)
     if open_ones:
         return f"{text} {open_ones}"
+    friction = _friction(system, q, v, t)
     if RESULTS[found.result]:
-        return f"{text} {RESULTS[found.result]}{_unmet_constraints(system, q, v, t, found)}"
-    advice = [_hardest(system, trajectory), _unmonitored(system, trajectory)]
+        unmet = _unmet_constraints(system, q, v, t, found)
+        return " ".join([text, f"{RESULTS[found.result]}{unmet}", *friction])
+    advice = [_hardest(system, trajectory), _unmonitored(system, trajectory), *friction]
     return " ".join([text, *filter(None, advice), *left]) + _stops(system, q)
+
+
+def _friction(
+    system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
+) -> list[str]:
+    """What `certify` says of Coulomb friction at this state, if it is in doubt."""
+    finite = all(bool(jnp.all(jnp.isfinite(x))) for x in (q, v, t))
+    if not (system.frictional_joints and finite):
+        return []
+    found = certify(system, q, v, t)
+    return [] if bool(found.certified) else [f"Friction there: {found}"]
 
 
 def _stops(system: AbstractSystem, q: Float[Array, " nq"]) -> str:

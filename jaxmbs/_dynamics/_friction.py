@@ -8,13 +8,15 @@ At one state (dv/dt, lambda) is affine in f. So the formulation is linearised on
 its factors, and every iteration is one solve with them. The map f -> friction(lambda(f)) is the
 modulus of an affine function for each joint; with one frictional joint its iteration converges
 exactly where the fixed point exists and is unique whatever the loads are (N = |a + b N| has one
-solution for every a iff |b| < 1, and then it is a contraction). So failure to converge is not
-only a weakness of the method: a joint jams, or the rigid-body model has no or several solutions
-(Painleve).
+solution for every a iff |b| < 1, and then it is a contraction), and slowly near |b| = 1. Where it
+has not converged after a few iterations, the forces that press the contacts together are solved
+for: few unknowns, by Newton's method (one linear system for each pattern of signs), and if that
+fails by all patterns. So a failure is hardly a weakness of the method: the rigid-body model has no
+acceleration (Painleve). Where it has several, one of them is returned, with their number.
 
 The derivative is that of the fixed point, (1 - A) df = direct change, with A the derivative of
 the map. The series 1 + A + A^2 ... converges where the iteration does, and so does its
-transpose.
+transpose; elsewhere 1 - A is inverted through the few columns that A has.
 """
 
 import functools
@@ -33,7 +35,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing, _settings
 from .._custom_types import BoolScalar, IntScalar, RealScalarLike, Scalar, Setting
-from .._forces import saturated
+from .._forces import SMOOTHING
 from .._formulations import AbstractFormulation, Accelerations, chosen_formulation
 from .._limits import EXACT
 from .._linalg import AbstractKKTMatrices, directional_derivative
@@ -173,6 +175,15 @@ _PATTERNS = 10
 # A pressing force below this part of the largest is zero, and its sign means nothing.
 _NOTHING = 1e-9
 
+# Steps of the fixed point before its contacts are solved for, and contacts of which that is done:
+# it takes as many solves.
+_FEW = 40
+_MOST_CONTACTS = 64
+
+# Steps of Newton's method in the contacts, and the parts of a step that are tried.
+_NEWTON = 50
+_SHORTER = 2.0 ** -np.arange(8.0)
+
 
 def pressing_forces(
     system: AbstractSystem,
@@ -241,11 +252,11 @@ def one_solution(gains: Any, coefficients: Any, sizes: _Sizes, xp: ModuleType = 
 
 
 def count_solutions(
-    gains: Float[Array, "contacts 3 contacts 3"],
+    along: Float[Array, "contacts 3 contacts"],
     coefficients: Float[Array, " contacts"],
-    direction: Float[Array, "contacts 3"],
     pressed: Float[Array, "contacts 3"],
     sizes: _Sizes,
+    signed: tuple[bool, ...],
 ) -> IntScalar:
     """The number of solutions P = a + B |P| of one state; -1 where it is not decided.
 
@@ -253,31 +264,63 @@ def count_solutions(
     one component of pressing force each, at most `_PATTERNS`; not decided is also a pattern whose
     matrix is singular, as then a whole line of solutions may exist.
 
-    **Arguments:** `direction` (contacts, 3): s; `pressed` (contacts, 3): a (N).
+    **Arguments:** `along` (contacts, 3, contacts): G s, how the pressing forces change by unit
+    friction in the state of slip; `pressed` (contacts, 3): a (N). `signed`: contacts of which P
+    counts in the place of |P|.
     """
-    along = jnp.einsum("iajb,jb->iaj", gains, direction)
-    single = jnp.zeros_like(gains).at[..., 0].set(along)
+    single = jnp.zeros((*along.shape, 3), along.dtype).at[..., 0].set(along)
     proved = one_solution(single, coefficients, tuple((1, size) for _, size in sizes))
-    count = len(sizes)
-    if count > _PATTERNS or any(size != 1 for _, size in sizes):
+    if not _countable(sizes):
         return jnp.where(proved, 1, -1)
-    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=count)))
-    matrix = along[:, 0] * coefficients[None]
+
+    def counted(carry: tuple[IntScalar, BoolScalar]) -> tuple[IntScalar, BoolScalar]:
+        tried = _try_patterns(along[:, 0] * coefficients[None], pressed[:, 0], signed)
+        # A solution with n zeros is found in 2^n patterns.
+        weights = 0.5 ** jnp.sum(tried.zero, axis=1)
+        number = jnp.round(jnp.sum(jnp.where(tried.met, weights, 0.0))).astype(int)
+        return jnp.where(tried.decided, number, -1), jnp.asarray(True)
+
+    # A loop of one turn, which costs nothing where every state of a batch is proved.
+    start = (jnp.asarray(1), proved)
+    return lax.while_loop(lambda carry: ~carry[1], counted, start)[0]
+
+
+def _countable(sizes: _Sizes) -> bool:
+    """Can all patterns of signs be tried?"""
+    return len(sizes) <= _PATTERNS and all(size == 1 for _, size in sizes)
+
+
+class _Patterns(NamedTuple):
+    """The P that belongs to each pattern of signs, `met` where it has these signs, and which of its
+    components are `zero`. `decided`: no pattern is singular."""
+
+    found: Float[Array, "patterns contacts"]
+    met: Bool[Array, " patterns"]
+    zero: Bool[Array, "patterns contacts"]
+    decided: BoolScalar
+
+
+def _try_patterns(
+    matrix: Float[Array, "contacts contacts"],
+    load: Float[Array, " contacts"],
+    signed: tuple[bool, ...],
+) -> _Patterns:
+    """P = load + matrix |P| for each pattern of signs of P; with P in the place of |P| where
+    `signed`."""
+    count, both = load.shape[0], np.array(signed, dtype=bool)[None]
+    signs = np.array(list(itertools.product(*((1.0,) if x else (-1.0, 1.0) for x in signed))))
     held = jnp.eye(count)[None] - matrix[None] * signs[:, None, :]
     # By columns of unit length, so that the determinant is 1 at most.
     lengths = jnp.linalg.norm(held, axis=1, keepdims=True)
     size = jnp.abs(jnp.linalg.det(held / jnp.where(lengths > 0, lengths, 1.0)))
-    regular = jnp.all(size > _NOTHING)
-    held = jnp.where((size > _NOTHING)[:, None, None], held, jnp.eye(count))
-    load = pressed[:, 0]
+    regular = size > _NOTHING
+    held = jnp.where(regular[:, None, None], held, jnp.eye(count))
     found = jnp.linalg.solve(held, jnp.broadcast_to(load[None], signs.shape)[..., None])[..., 0]
     largest = jnp.maximum(jnp.max(jnp.abs(found), axis=1), jnp.max(jnp.abs(load))[None])
-    zero = jnp.abs(found) <= _NOTHING * largest[:, None]
-    met = jnp.all(zero | (found * signs > 0), axis=1)
-    # A solution with n zeros is found in 2^n patterns.
-    number = jnp.sum(jnp.where(met, 0.5 ** jnp.sum(zero, axis=1), 0.0))
-    decided = regular & jnp.all(jnp.isfinite(found))
-    return jnp.where(proved, 1, jnp.where(decided, jnp.round(number).astype(int), -1))
+    zero = (jnp.abs(found) <= _NOTHING * largest[:, None]) & ~both
+    met = jnp.all(both | zero | (found * signs > 0), axis=1)
+    decided = jnp.all(regular) & jnp.all(jnp.isfinite(found))
+    return _Patterns(found, met & regular, zero, decided)
 
 
 def critical_coefficients(
@@ -500,8 +543,8 @@ def certify(
     pressed together in one (a slider of the plane), or where there is only one.
 
     Beyond that, `solutions` is the number of accelerations in this state, with its slip and its
-    loads: one, none or several, or not decided. With v = 0 nothing slips, and friction, which is
-    regularised, is zero. Works under `jit` and `vmap`.
+    loads: one, none or several, or not decided. With v = 0 nothing slips, and friction that is
+    regularised is zero. Works under `jit` and `vmap`.
 
     **Arguments:** as `analyze`.
 
@@ -542,8 +585,8 @@ def _friction_gains(
     maps = system.friction_maps(q, v, t)
     gains, pressed = pressing_forces(system, maps, q, v, t)
     proved = one_solution(gains, maps.coefficient, maps.sizes)
-    direction = jax.vmap(saturated)(maps.slip @ v / maps.velocity[:, None])
-    count = count_solutions(gains, maps.coefficient, direction, pressed, maps.sizes)
+    along = jnp.einsum("iajb,jb->iaj", gains, maps.direction)
+    count = count_solutions(along, maps.coefficient, pressed, maps.sizes, maps.signed)
     return gains, maps, proved, count
 
 
@@ -600,7 +643,11 @@ def solve_with_friction(
       forces, in the metric of M^-1; between 0 and 1, and less than rounding counts as rounding.
       `max_steps`: at most, 1 or more.
 
-    **Returns:** `Accelerations`; its `result` is `friction_did_not_converge` if they did not, and
+    **Returns:** `Accelerations`. With friction in joints, `solutions` is the number of
+    accelerations in this state, and `rubbing` names these joints: where there are several, this is
+    one of them. The `result` is
+    `friction_without_acceleration` where it is shown that there is none,
+    `friction_did_not_converge` where none was found, both with NaN for numbers, and
     `state_not_valid` for traced numbers that are not a valid state.
     """
     formulation = chosen_formulation(formulation, system.structure)
@@ -613,8 +660,38 @@ def solve_with_friction(
     if system.structure.nonlinear.any():
         vanishing = jnp.any(vanishing_rows(system, q, v, t))
         result = RESULTS.where(vanishing, RESULTS.velocity_row_vanishes, result)
+    if not system.frictional_joints:
+        result = RESULTS.where(valid, result, RESULTS.state_not_valid)
+        return Accelerations(found.acceleration, found.multipliers, result)
+    lost = result == RESULTS.friction_did_not_converge
+    count = jnp.where(valid, solutions_at(system, formulation, q, v, t), -1)
+    none = lost & (count == 0)
+    result = RESULTS.where(none, RESULTS.friction_without_acceleration, result)
     result = RESULTS.where(valid, result, RESULTS.state_not_valid)
-    return Accelerations(found.acceleration, found.multipliers, result)
+    return Accelerations(
+        jnp.where(lost, jnp.nan, found.acceleration),
+        jnp.where(lost, jnp.nan, found.multipliers),
+        result,
+        count,
+        system.frictional_joints,
+    )
+
+
+def solutions_at(
+    system: AbstractSystem,
+    formulation: AbstractFormulation,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    t: RealScalarLike,
+) -> IntScalar:
+    """The number of accelerations that friction leaves in this state; -1 where it is not decided.
+    Where reactions are not unique it is that of the formulation's multipliers."""
+    system, q, v, t = stop_gradient((system, q, v, jnp.asarray(t, q.dtype)))
+    equations = system.equations(q, v, t)
+    state = _State(system, formulation, equations, q, v, t)
+    contacts = _contacts(state, _linearised(state)[0])
+    own = contacts.coefficient, contacts.load, contacts.sizes, contacts.signed
+    return count_solutions(contacts.gain, *own)
 
 
 def solve_stage(
@@ -734,6 +811,105 @@ def _linearised(state: _State) -> tuple[_Frictionless, RESULTS]:
     return _Frictionless(acceleration, multipliers, change), result
 
 
+class _Contacts(NamedTuple):
+    """Friction of one state, contact by contact. Friction forces are the sum of `coefficient` |P|
+    `pull` (contacts, nv) over the contacts, and what presses these together is P = `load` + `gain`
+    (`coefficient` |P|), (contacts, 3); P = `pressing` lambda."""
+
+    pull: Float[Array, "contacts nv"]
+    load: Float[Array, "contacts 3"]
+    gain: Float[Array, "contacts 3 contacts"]
+    coefficient: Float[Array, " contacts"]
+    pressing: Float[Array, "contacts 3 rows"]
+    sizes: _Sizes
+    signed: tuple[bool, ...]
+
+    def pressed(self, normal: Float[Array, " contacts"]) -> Float[Array, "contacts 3"]:
+        """P where friction follows from these normal forces."""
+        return self.load + self.gain @ (self.coefficient * normal)
+
+    def friction(self, normal: Float[Array, " contacts"]) -> Float[Array, " nv"]:
+        return (self.coefficient * normal) @ self.pull
+
+    def normal(self, pressed: Float[Array, "contacts 3"]) -> Float[Array, " contacts"]:
+        """|P|, or P where it counts with its sign."""
+        size = jnp.sqrt(jnp.sum(pressed**2, axis=-1) + SMOOTHING**2)
+        return jnp.where(np.array(self.signed), pressed[:, 0], size)
+
+    def toward(self, pressed: Float[Array, "contacts 3"]) -> Float[Array, "contacts 3"]:
+        """The derivative of that by P."""
+        unit = pressed / jnp.sqrt(jnp.sum(pressed**2, axis=-1, keepdims=True) + SMOOTHING**2)
+        return jnp.where(np.array(self.signed)[:, None], jnp.eye(1, 3), unit)
+
+
+def _contacts(state: _State, frictionless: _Frictionless) -> _Contacts:
+    maps = state.system.friction_maps(state.q, state.v, state.t)
+    pull = -jnp.einsum("jav,ja->jv", maps.slip, maps.direction)
+    _, changes = jax.vmap(frictionless.change)(pull)
+    gain = jnp.einsum("iar,jr->iaj", maps.pressing, changes)
+    load = maps.pressing @ frictionless.multipliers
+    return _Contacts(pull, load, gain, maps.coefficient, maps.pressing, maps.sizes, maps.signed)
+
+
+def _has_few_contacts(state: _State) -> bool:
+    maps = eqx.filter_eval_shape(state.system.friction_maps, state.q, state.v, state.t)
+    return maps.coefficient.shape[0] <= _MOST_CONTACTS
+
+
+def _solve_contacts(
+    contacts: _Contacts, start: Float[Array, " contacts"]
+) -> Float[Array, " contacts"]:
+    """Normal forces n = |P(n)| by Newton's method, which is one linear system for each pattern of
+    signs that it meets (from zero: first those without friction), with shorter steps where a whole
+    one does not come closer. Where that ends elsewhere all patterns are tried. What is returned
+    need not be a solution."""
+
+    def missing(normal: Float[Array, " contacts"]) -> Float[Array, " contacts"]:
+        return normal - contacts.normal(contacts.pressed(normal))
+
+    def far(normal: Float[Array, " contacts"]) -> Scalar:
+        size = jnp.max(jnp.abs(missing(normal)), initial=0.0)
+        return jnp.where(jnp.isfinite(size), size, jnp.inf)
+
+    def rounding(normal: Float[Array, " contacts"]) -> Scalar:
+        size = jnp.max(jnp.abs(contacts.load)) + jnp.max(jnp.abs(normal))
+        return 10 * jnp.finfo(normal.dtype).eps * size
+
+    def step(carry: Any) -> Any:
+        normal, distance, _, steps = carry
+        pressed = contacts.pressed(normal)
+        toward = contacts.toward(pressed)
+        slopes = jnp.einsum("ia,iaj->ij", toward, contacts.gain) * contacts.coefficient[None]
+        whole = jnp.linalg.solve(jnp.eye(len(normal)) - slopes, missing(normal))
+        tried = normal[None] - _SHORTER[:, None] * whole[None]
+        distances = jax.vmap(far)(tried)
+        best = jnp.argmin(distances)
+        closer = distances[best] < distance
+        new = jnp.where(closer, tried[best], normal)
+        return new, jnp.minimum(distances[best], distance), closer, steps + 1
+
+    def going(carry: Any) -> BoolScalar:
+        normal, distance, closer, steps = carry
+        return closer & (distance > rounding(normal)) & (steps < _NEWTON)
+
+    begun = (start, far(start), jnp.asarray(True), jnp.asarray(0))
+    normal, distance, *_ = lax.while_loop(going, step, begun)
+    if not _countable(contacts.sizes):
+        return normal
+
+    def patterns(carry: Any) -> Any:
+        normal, _ = carry
+        matrix = contacts.gain[:, 0] * contacts.coefficient[None]
+        tried = _try_patterns(matrix, contacts.load[:, 0], contacts.signed)
+        sizes = jnp.max(jnp.abs(tried.found), axis=1)
+        least = jnp.argmin(jnp.where(tried.met, sizes, jnp.inf))
+        found = contacts.normal(jnp.pad(tried.found[least][:, None], ((0, 0), (0, 2))))
+        return jnp.where(jnp.any(tried.met), found, normal), jnp.asarray(True)
+
+    solved = distance <= 1e3 * rounding(normal)
+    return lax.while_loop(lambda carry: ~carry[1], patterns, (normal, solved))[0]
+
+
 @eqx.filter_custom_jvp
 def _coupled(
     state: _State, frictionless: _Frictionless, tolerance: float, max_steps: int
@@ -742,26 +918,47 @@ def _coupled(
     descriptor = state.equations.descriptor
     around = _size(descriptor, state.equations.force)
     around = around + _size(descriptor, descriptor.apply_CT(frictionless.multipliers))
+    few = _has_few_contacts(state)
+    most = min(max_steps, _FEW) if few else max_steps
+
+    def mapped(
+        friction: Float[Array, " nv"],
+    ) -> tuple[Float[Array, " nv"], Scalar, BoolScalar]:
+        """The friction that follows from this one, the change, and is it rounding?"""
+        _, multipliers = frictionless.plus(friction)
+        new = _friction(state, multipliers)
+        change = _size(descriptor, new - friction)
+        return new, change, change <= tolerance * (around + _size(descriptor, new))
 
     def step(last: _Iterate) -> _Iterate:
-        _, multipliers = frictionless.plus(last.friction)
-        new = _friction(state, multipliers)
-        change = _size(descriptor, new - last.friction)
-        met = change <= tolerance * (around + _size(descriptor, new))
+        new, change, met = mapped(last.friction)
         first = jnp.where(last.steps == 0, change, last.first)
         return _Iterate(new, change, first, last.steps + 1, met)
 
     def going(last: _Iterate) -> BoolScalar:
         # NaN ends it as well.
         bounded = last.change <= 1e6 * last.first
-        return ~last.converged & (last.steps < max_steps) & ((last.steps == 0) | bounded)
+        return ~last.converged & (last.steps < most) & ((last.steps == 0) | bounded)
 
     start = _friction(state, frictionless.multipliers)
     nothing = jnp.zeros((), start.dtype)
     end = lax.while_loop(
         going, step, _Iterate(start, nothing, nothing, jnp.asarray(0), jnp.asarray(False))
     )
-    return _Response(*frictionless.plus(end.friction), end.friction), end.converged
+    friction, converged = end.friction, end.converged
+    if few and max_steps > most:
+
+        def solved(carry: Any) -> Any:
+            contacts = _contacts(state, frictionless)
+            normal = _solve_contacts(contacts, jnp.zeros_like(contacts.coefficient))
+            friction = contacts.friction(normal)
+            return friction, mapped(friction)[2], jnp.asarray(True)
+
+        # A loop of one turn, so that nothing is computed where all states have converged.
+        friction, converged, _ = lax.while_loop(
+            lambda carry: ~carry[2], solved, (friction, converged, converged)
+        )
+    return _Response(*frictionless.plus(friction), friction), converged
 
 
 @_coupled.def_jvp
@@ -772,11 +969,18 @@ def _coupled_jvp(primals: Any, tangents: Any) -> Any:
     descriptor = lax.stop_gradient(state.equations.descriptor)
     direct = directional_derivative(lambda s: _response(s, found.friction), state, tangent)
     _, push = jax.linearize(lambda f: _response(state, f), found.friction)
+    few = _has_few_contacts(state)
+    most = min(max_steps, _FEW) if few else max_steps
+    forward = backward = None
+    if few:
+        forward, backward = _inverses(stop_gradient(state), frictionless, found.multipliers)
     change = lax.custom_linear_solve(
         lambda x: x - push(x).friction,
         direct.friction,
-        solve=_series(lambda x: _size(descriptor, x), tolerance, max_steps),
-        transpose_solve=_series(lambda x: _size_of_velocity(descriptor, x), tolerance, max_steps),
+        solve=_series(lambda x: _size(descriptor, x), tolerance, most, forward),
+        transpose_solve=_series(
+            lambda x: _size_of_velocity(descriptor, x), tolerance, most, backward
+        ),
     )
     indirect = push(change)
     dot = _Response(
@@ -787,28 +991,81 @@ def _coupled_jvp(primals: Any, tangents: Any) -> Any:
     return (found, converged), (dot, None)
 
 
+# Of a vector of nv.
+_Map: TypeAlias = Callable[[Float[Array, " nv"]], Float[Array, " nv"]]
+
+
+def _inverses(
+    state: _State, frictionless: _Frictionless, multipliers: Float[Array, " rows"]
+) -> tuple[_Map, _Map]:
+    """(1 - A)^-1 and its transpose, through the few contacts: A = W R with W the friction forces by
+    normal forces and R the change of these by friction forces, so that the inverse is
+    1 + W (1 - R W)^-1 R."""
+    multipliers = stop_gradient(multipliers)
+
+    def parts() -> Any:
+        contacts = _contacts(state, frictionless)
+        pressed = contacts.pressing @ multipliers
+        toward = contacts.toward(pressed)
+        pull = contacts.coefficient[:, None] * contacts.pull
+
+        def response(friction: Float[Array, " nv"]) -> Float[Array, " contacts"]:
+            _, change = frictionless.change(friction)
+            return jnp.einsum("ia,iar,r->i", toward, contacts.pressing, change)
+
+        around = jnp.eye(pull.shape[0]) - jax.vmap(response)(pull).T
+        return pull, response, around
+
+    def forward(b: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        pull, response, around = parts()
+        return b + jnp.linalg.solve(around, response(b)) @ pull
+
+    def backward(b: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        pull, response, around = parts()
+        (back,) = jax.linear_transpose(response, b)(jnp.linalg.solve(around.T, pull @ b))
+        return b + back
+
+    return forward, backward
+
+
 # The sum so far, what is missing on the right-hand side, and the number of terms.
 _Sum: TypeAlias = tuple[Float[Array, " nv"], Float[Array, " nv"], IntScalar]
 
 
 def _series(
-    size: Callable[[Float[Array, " nv"]], Scalar], tolerance: float, max_steps: int
+    size: Callable[[Float[Array, " nv"]], Scalar],
+    tolerance: float,
+    max_steps: int,
+    inverse: _Map | None,
 ) -> Callable[[Any, Float[Array, " nv"]], Float[Array, " nv"]]:
-    """Solves x = b + A x by its own iteration, for the function x -> x - A x."""
+    """Solves x = b + A x by its own iteration, for the function x -> x - A x; where that has not
+    converged, by the `inverse`, if there is one."""
 
     def solve(
         function: Callable[[Float[Array, " nv"]], Float[Array, " nv"]], b: Float[Array, " nv"]
     ) -> Float[Array, " nv"]:
+        def unmet(x: Float[Array, " nv"], missing: Float[Array, " nv"]) -> BoolScalar:
+            return size(missing) > tolerance * size(x)
+
         def going(carry: _Sum) -> BoolScalar:
             x, missing, steps = carry
-            return (size(missing) > tolerance * size(x)) & (steps < max_steps)
+            return unmet(x, missing) & (steps < max_steps)
 
         def step(carry: _Sum) -> _Sum:
             x, missing, steps = carry
             new = x + missing
             return new, b - function(new), steps + 1
 
-        return lax.while_loop(going, step, (b, b - function(b), jnp.asarray(0)))[0]
+        x, missing, _ = lax.while_loop(going, step, (b, b - function(b), jnp.asarray(0)))
+        if inverse is None:
+            return x
+        direct = inverse
+
+        def once(carry: tuple[Float[Array, " nv"], BoolScalar]) -> Any:
+            del carry
+            return direct(b), jnp.asarray(False)
+
+        return lax.while_loop(lambda carry: carry[1], once, (x, unmet(x, missing)))[0]
 
     return solve
 

@@ -20,6 +20,7 @@ from .._formulations import (
 )
 from .._formulations._elastic_resolution import check_compliances
 from .._formulations._minimum_norm import Truncated
+from .._formulations.base import solutions_in_words
 from .._programs import Compiling, program
 from .._reactions import Reactions, reactions_of_multipliers
 from .._solution import RESULTS
@@ -117,7 +118,7 @@ def reactions(
     found, missed = _solved(system, chosen, q, v, t, met)
     failed = found.result != RESULTS.successful
     if not isinstance(failed, Tracer) and bool(failed):
-        raise AnalysisError(RESULTS[found.result])
+        raise AnalysisError(f"{RESULTS[found.result]}{_friction_in(found)}")
     if not isinstance(missed, Tracer) and bool(jnp.any(missed)):
         raise AnalysisError(_contradiction(system, np.asarray(missed)))
     failed = failed | jnp.any(missed)
@@ -129,7 +130,24 @@ def reactions(
     loads = reactions_of_multipliers(
         system, q, v, t, chosen_multipliers, criterion=criterion, elastic=given
     )
-    return _with_limits(loads, system, q, v, t)
+    return _with_remark(_with_limits(loads, system, q, v, t), found)
+
+
+def _friction_in(found: Accelerations) -> str:
+    """The joints with friction, where that has made it fail."""
+    lost = (RESULTS.friction_without_acceleration, RESULTS.friction_did_not_converge)
+    if not any(bool(found.result == member) for member in lost):
+        return ""
+    return f" There is friction in {listed(found.rubbing)}."
+
+
+def _with_remark(loads: Reactions, found: Accelerations) -> Reactions:
+    """With a sentence where friction leaves several accelerations, and so reactions."""
+    count = found.solutions
+    if count is None or isinstance(count, Tracer) or int(count) < 2:
+        return loads
+    remark = f"Friction in {listed(found.rubbing)} leaves {solutions_in_words(int(count))}."
+    return dataclasses.replace(loads, message=" ".join(filter(None, [loads.message, remark])))
 
 
 def _with_limits(

@@ -27,7 +27,7 @@ from .._programs import Compiling, program
 from .._reactions import lines_of_multipliers, Reactions, reactions_of_multipliers
 from .._solution import code_of, count_failures, RESULTS
 from .._system import AbstractSystem, Equations
-from ._friction import Certificate, certify
+from ._friction import Certificate, certify, solutions_at
 from ._passages import confirmed, Passage, Passages, passed_lines
 
 
@@ -313,6 +313,14 @@ class Trajectory(AbstractAnswer):
         evaluated on first use. One trajectory, not a batch."""
         return certify(self.system, self.q[0], self.v[0], self.times[0])
 
+    def friction_solutions(self) -> Int[Array, " n"]:
+        """The number of accelerations that Coulomb friction in joints leaves at each saved time:
+        where there are 2 or more, the motion took one of them; -1 where it is not decided. 1
+        without such friction. Evaluated on first use. One trajectory, not a batch."""
+        if not self.system.frictional_joints:
+            return jnp.ones(self.times.shape, int)
+        return _friction_solutions(self.system, self.q, self.v, self.times)
+
     def at(self, index: Any) -> "Trajectory":
         """The saved states with these indices (a slice or an array)."""
         arrays = (self.times, self.q, self.v, self.acceleration, self.multipliers)
@@ -387,6 +395,7 @@ class Trajectory(AbstractAnswer):
                 f"{int(steps.accepted)} steps ({int(steps.rejected)} rejected)",
                 *self.remarks(),
                 friction,
+                *self._solution_lines(),
                 self.message,
             ]
         )
@@ -424,6 +433,25 @@ class Trajectory(AbstractAnswer):
             return []
         scale = self.system.residual_scale()
         return lines_of_multipliers(structure, scale, self.multipliers, times)
+
+    def _solution_lines(self) -> list[str]:
+        """A sentence on saved states in which friction leaves several accelerations, or none."""
+        if not self.system.frictional_joints:
+            return []
+        counts, times = np.asarray(self.friction_solutions()), np.asarray(self.times)
+        joints, found = _checks.listed(self.system.frictional_joints), []
+        many = (
+            "several accelerations, of which the motion has one (rigid bodies do not tell which of "
+            "them is right)"
+        )
+        for chosen, words in ((counts > 1, many), (counts == 0, "no acceleration")):
+            if np.any(chosen):
+                own = times[chosen]
+                found.append(
+                    f"friction in {joints} leaves {words} in {own.size} of {times.size} states, "
+                    f"from {own[0]:g} to {own[-1]:g} s; `certify` tells what helps"
+                )
+        return found
 
     def _stop_lines(self) -> list[str]:
         """Sentences on the stops that were met."""
@@ -467,6 +495,17 @@ def _reactions(
 
     # One state after the other: the rank decisions are LAPACK's, which gains nothing by batches.
     return jax.lax.map(at, (q, v, times, multipliers, active))
+
+
+@program(compiling=Compiling.ONCE)
+def _friction_solutions(
+    system: AbstractSystem,
+    q: Float[Array, "n nq"],
+    v: Float[Array, "n nv"],
+    times: Float[Array, " n"],
+) -> Int[Array, " n"]:
+    formulation = chosen_formulation(None, system.structure)
+    return jax.lax.map(lambda x: solutions_at(system, formulation, *x), (q, v, times))
 
 
 # --------------------------------------------------------------------------------------------------

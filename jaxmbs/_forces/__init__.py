@@ -74,7 +74,10 @@ if _TYPE_CHECKING:
         AbstractPatternForce as AbstractPatternForce,
         AbstractStatefulLoad as AbstractStatefulLoad,
         Clearance as Clearance,
+        Exerted as Exerted,
         saturated as saturated,
+        SMOOTHING as SMOOTHING,
+        States as States,
     )
 else:
     _NAMES = {
@@ -150,8 +153,11 @@ else:
             "AbstractOneSidedLoad",
             "AbstractPatternForce",
             "saturated",
+            "SMOOTHING",
+            "States",
             "AbstractStatefulLoad",
             "Clearance",
+            "Exerted",
         ),
     }
     _load_late(__name__, _NAMES)

@@ -40,6 +40,8 @@ from .base import (
     AbstractStatefulLoad,
     Clearance,
     FORCE_NAME,
+    held,
+    length_of,
     saturated,
     States,
     TWO_BODIES,
@@ -223,8 +225,8 @@ class ContactLaw(eqx.Module):
             force=jnp.sum(forces, axis=0),
             moment=_moment(at.touch.levers[0] - lever[None], forces) + rolling,
             normal_force=pressed,
-            friction=_size(jnp.sum(friction, axis=0)),
-            slip=_size(chosen @ at.slip),
+            friction=length_of(jnp.sum(friction, axis=0)),
+            slip=length_of(chosen @ at.slip),
             damping_loss=jnp.sum(damping),
             friction_loss=rubbing,
         )
@@ -248,13 +250,6 @@ def _moment(levers: Float[Array, "points dim"], forces: Float[Array, "points dim
     if levers.shape[1] == 2:
         return jnp.sum(levers[:, 0] * forces[:, 1] - levers[:, 1] * forces[:, 0])
     return jnp.sum(jnp.cross(levers, forces), axis=0)
-
-
-def _size(vector: Float[Array, " dim"]) -> Scalar:
-    """Length of a vector, of derivative zero where it vanishes."""
-    square = vector @ vector
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
 
 
 class ContactLoad(AbstractOneSidedLoad):
@@ -308,19 +303,19 @@ class BristleContactLoad(AbstractStatefulLoad, AbstractOneSidedLoad):
         at = self.law.approach(frames, twists)
         z, along = self._displacements(frames, at.touch, states)
         limits = self.bristles.coefficient * at.normal_force / self.bristles.stiffness
-        beyond = z - jax.vmap(_held)(z, limits)
+        beyond = z - jax.vmap(held)(z, limits)
         # Surfaces that do not touch do not drag the bristles along.
         moving = jnp.where((at.touch.gap < 0)[:, None], at.slip, 0.0)
         rates = moving - (beyond + along) / self.bristles.time
         return (rates @ frames[1].rotation).ravel()
 
     def potential(self, frames: Frames) -> Scalar:
-        *held, states = frames
-        found = touch(self.law.first, self.law.second, tuple(held))
-        z, _ = self._displacements(tuple(held), found, states.values)
+        *own, states = frames
+        found = touch(self.law.first, self.law.second, tuple(own))
+        z, _ = self._displacements(tuple(own), found, states.values)
         elastic = self.law.normal.force(-found.gap, jnp.zeros_like(found.gap))
         limits = self.bristles.coefficient * elastic / self.bristles.stiffness
-        bent = jax.vmap(_held)(z, limits)
+        bent = jax.vmap(held)(z, limits)
         return self.law.energy(found) + 0.5 * self.bristles.stiffness * jnp.sum(bent * bent)
 
     def contact_state(self, frames: Frames, twists: Twists) -> ContactState:
@@ -337,7 +332,7 @@ class BristleContactLoad(AbstractStatefulLoad, AbstractOneSidedLoad):
     ) -> Float[Array, "points dim"]:
         z, _ = self._displacements(frames, at.touch, states)
         trial = self.bristles.stiffness * z + self.bristles.damping * at.slip
-        return -jax.vmap(_held)(trial, self.bristles.coefficient * at.normal_force)
+        return -jax.vmap(held)(trial, self.bristles.coefficient * at.normal_force)
 
     def _displacements(
         self, frames: Frames, found: Touch, states: Float[Array, " n"]
@@ -347,13 +342,6 @@ class BristleContactLoad(AbstractStatefulLoad, AbstractOneSidedLoad):
         z = jax.vmap(lambda each: rotated(frames[1].rotation, each))(own)
         along = jnp.sum(z * found.normal, axis=-1, keepdims=True) * found.normal
         return z - along, along
-
-
-def _held(vector: Float[Array, " dim"], limit: Scalar) -> Float[Array, " dim"]:
-    """The vector, shortened to the limit where it is longer."""
-    size = _size(vector)
-    longer = size > limit
-    return jnp.where(longer, limit / jnp.where(longer, size, 1.0), 1.0) * vector
 
 
 # --------------------------------------------------------------------------------------------------

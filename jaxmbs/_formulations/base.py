@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .. import _printing
-from .._custom_types import BoolScalar
+from .. import _checks, _printing
+from .._custom_types import BoolScalar, IntScalar
 from .._printing import AbstractAnswer, Description
 from .._solution import RESULTS
 from .._system import AbstractSystem, Equations, Structure
@@ -19,11 +19,16 @@ class Accelerations(AbstractAnswer):
     - `acceleration` (nv,): dv/dt. `multipliers` (rows,): lambda; the generalized reaction of a
       set X of rows is C_X^T lambda_X.
     - `result`: a `RESULTS` member.
+    - `solutions`: of `solve_with_friction` with Coulomb friction in the joints `rubbing`, the
+      number of accelerations in this state: where there are 2 or more these are one of them; -1
+      where it is not decided. None elsewhere.
     """
 
     acceleration: Float[Array, " nv"]
     multipliers: Float[Array, " rows"]
     result: RESULTS
+    solutions: IntScalar | None = None
+    rubbing: tuple[str, ...] = eqx.field(static=True, default=())
 
     def described(self) -> Description:
         if self.acceleration.ndim > 1:
@@ -33,8 +38,26 @@ class Accelerations(AbstractAnswer):
                 _printing.outcome(self.result),
                 f"dv/dt = {_printing.array(self.acceleration)}",
                 f"multipliers = {_printing.array(self.multipliers)}",
+                *self._solution_lines(),
             ]
         )
+
+    def _solution_lines(self) -> list[str]:
+        """A sentence where there is not one acceleration."""
+        count = -1 if self.solutions is None else int(self.solutions)
+        if count in (-1, 1):
+            return []
+        return [f"friction in {_checks.listed(self.rubbing)} leaves {solutions_in_words(count)}"]
+
+
+def solutions_in_words(count: int) -> str:
+    """The number of accelerations, and which of them is meant where there are several."""
+    if count == 0:
+        return "no acceleration in this state (`certify` tells what helps)"
+    return (
+        f"{count} accelerations in this state, of which this is one: rigid bodies do not tell "
+        "which of them is right (`certify` tells what helps)"
+    )
 
 
 class AbstractFormulation(eqx.Module):

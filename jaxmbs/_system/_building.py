@@ -41,8 +41,10 @@ from .._forces import (
     between_each_pair,
     Contact,
     in_each_joint,
+    JointFriction,
     JointStop,
     Motor,
+    States,
 )
 from .._geometry import (
     AbstractCoordinates,
@@ -161,7 +163,8 @@ def build(
         )
     ]
     dimension = _dimension(bodies, default)
-    slots = slots_of(bodies, forces, dimension)
+    states = _states(forces, joints)
+    slots = slots_of(bodies, states, dimension)
     between = _element_groups(bodies, elements, slots)
     place = _Placer(bodies, dimension)
     constraints = _constraints(bodies, joints, drivers, place)
@@ -170,7 +173,7 @@ def build(
     infos, rows = _rows(constraints, slots)
     coordinates = (
         *(info for b in bodies for info in coordinate_infos(b)),
-        *(info for f in forces for info in state_infos(f)),
+        *state_infos(states),
     )
     _unique("coordinate", [info.name for info in coordinates])
     groups = _constraint_groups(constraints, infos, slots)
@@ -179,7 +182,7 @@ def build(
     giving, giving_infos = compliance_groups(
         compliances, bodies, groups, force_groups, first, dimension
     )
-    structure = _structure(bodies, forces, slots, infos, rows, coordinates, giving_infos)
+    structure = _structure(bodies, forces, states, slots, infos, rows, coordinates, giving_infos)
     body_groups = _body_groups(bodies, between, slots)
     pattern = pattern_of(body_groups, between, groups, len(rows))
     ground = PlanarPose() if dimension == 2 else SpatialPose()
@@ -196,7 +199,7 @@ def build(
         force_groups=force_groups,
         friction_groups=_friction_groups(forces, slots, sites, infos),
         reference_q=joined(
-            [*(b.coordinates() for b in bodies), *(x.start for f in forces if (x := f.states()))]
+            [*(b.coordinates() for b in bodies), *(own.start for own in states.values())]
         ),
         initial_v=joined([b.velocities() for b in bodies]),
         structure=structure,
@@ -209,6 +212,7 @@ def build(
 def _structure(
     bodies: Sequence[AbstractBody],
     forces: Sequence[AbstractForce],
+    states: Mapping[str, States],
     slots: dict[str, Slot],
     infos: tuple[ConstraintInfo, ...],
     rows: tuple[RowInfo, ...],
@@ -223,8 +227,11 @@ def _structure(
         coordinates=coordinates,
         velocities=tuple(info for b in bodies for info in velocity_infos(b)),
         quaternions=quaternions_of(bodies, slots),
-        internal=tuple(
-            place for f in forces if f.states() for place in slots[states_of(f)].q.tolist()
+        internal=tuple(place for name in states for place in slots[states_of(name)].q.tolist()),
+        sticking=tuple(
+            f.name
+            for f in forces
+            if isinstance(f, JointFriction | AbstractJointFriction) and f.name in states
         ),
         compliances=compliances,
         semidefinite=tuple(
@@ -570,6 +577,10 @@ def _constraint_groups(
     return tuple(groups)
 
 
+def _state_marker(states: States) -> CoordinateMarker:
+    return CoordinateMarker(FlatCoordinates(states.names, states.quantities), moving=False)
+
+
 class _Sites:
     """Sites where forces act: at markers of their own, or at those of a joint."""
 
@@ -591,8 +602,7 @@ class _Sites:
         states = force.states()
         if states is None:
             return load, markers, bodies
-        own = CoordinateMarker(FlatCoordinates(states.names, states.quantities), moving=False)
-        return load, (*markers, own), (*bodies, states_of(force))
+        return load, (*markers, _state_marker(states)), (*bodies, states_of(force.name))
 
     def _acting(
         self, force: AbstractForce
@@ -615,6 +625,17 @@ class _Sites:
                 f"{_checks.listed(self._joints)}."
             )
         return self._joints[name]
+
+
+def _states(forces: Sequence[AbstractForce], joints: Sequence[AbstractJoint]) -> dict[str, States]:
+    """The states of each force that has some, by its name."""
+    by_name, found = {joint.name: joint for joint in joints}, {}
+    for force in forces:
+        if not isinstance(force, AbstractJointFriction):
+            found[force.name] = force.states()
+        elif force.joint in by_name:
+            found[force.name] = _of_force(force, force.states_in, by_name[force.joint])
+    return {name: own for name, own in found.items() if own is not None}
 
 
 def _of_force(force: AbstractForce, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -657,13 +678,18 @@ def _friction_groups(
         if isinstance(force, AbstractJointFriction):
             joint, constraint = _of_force(force, sites.joint, force.joint)
             law = _of_force(force, force.law_of, joint)
-            parts.append(((law, constraint.primitives, constraint.markers), constraint))
+            markers, bodies = constraint.markers, constraint.bodies
+            states = force.states_in(joint)
+            if states is not None:
+                markers = (*markers, _state_marker(states))
+                bodies = (*bodies, states_of(force.name))
+            parts.append(((law, constraint.primitives, markers), constraint, bodies))
     groups = []
-    for members in group_by([part for part, _ in parts]):
+    for members in group_by([part for part, *_ in parts]):
         own = [parts[i][1] for i in members]
         indices = Indices(
             rows=np.stack([rows[constraint.name] for constraint in own]),
-            **slot_indices([constraint.bodies for constraint in own], slots),
+            **slot_indices([parts[i][2] for i in members], slots),
         )
         names = tuple(constraint.name for constraint in own)
         law, primitives, markers = stack([parts[i][0] for i in members])

@@ -25,6 +25,7 @@ from .._forces import (
     ContactLoad,
     ContactState,
     ControlledMotorLoad,
+    Exerted,
     MotorLoad,
     MotorState,
     StopLoad,
@@ -96,18 +97,21 @@ class FrictionMaps(eqx.Module):
 
     - `slip` (contacts, 3, nv): slips (m/s) by velocities. `pressing` (contacts, 3, rows): the
       components of the force (N) that presses the contact together, by multipliers. Both padded
-      with zeros. `coefficient`, `velocity` (contacts,): of its law.
+      with zeros. `direction` (contacts, 3): how far each slip is developed, of size 1 at most;
+      friction is against it. `coefficient` (contacts,): of its law.
     - `joints`: whose contact it is. `laws`: which law, counted from 0. `sizes`: how many slips, and
-      how many components of the pressing force, each has.
+      how many components of the pressing force, each has. `signed`: does that count with its sign,
+      as the tension of a rope, and not by its size?
     """
 
     slip: Float[Array, "contacts 3 nv"]
     pressing: Float[Array, "contacts 3 rows"]
+    direction: Float[Array, "contacts 3"]
     coefficient: Float[Array, " contacts"]
-    velocity: Float[Array, " contacts"]
     joints: tuple[str, ...] = eqx.field(static=True)
     laws: tuple[int, ...] = eqx.field(static=True)
     sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    signed: tuple[bool, ...] = eqx.field(static=True)
 
 
 def friction_maps(
@@ -121,7 +125,7 @@ def friction_maps(
     if not groups:
         none = jnp.zeros((0,), q.dtype)
         slip, pressing = (jnp.zeros((0, 3, x.shape[0]), q.dtype) for x in (v, multipliers))
-        return FrictionMaps(slip, pressing, none, none, (), (), ())
+        return FrictionMaps(slip, pressing, jnp.zeros((0, 3), q.dtype), none, (), (), (), ())
 
     # Of each group, a tuple with an array for each contact of its law.
     def slips(v: Float[Array, " extended_v"]) -> list[tuple[Float[Array, "n slip"], ...]]:
@@ -142,8 +146,11 @@ def friction_maps(
             for group, frames in zip(groups, frames_of(groups, q), strict=True)
         ]
 
-    def padded(x: Float[Array, "n few columns"]) -> Float[Array, "n 3 columns"]:
-        return jnp.pad(x, ((0, 0), (0, 3 - x.shape[1]), (0, 0)))
+    def padded(x: Float[Array, "n few *columns"]) -> Float[Array, "n 3 *columns"]:
+        return jnp.pad(x, ((0, 0), (0, 3 - x.shape[1]), *((0, 0) for _ in x.shape[2:])))
+
+    motions = zip(groups, rates_of(groups, q, v), strict=True)
+    resisting = [x for g, motion in motions for x in map_parts(_resisting, g.law, *motion)]
 
     # Contacts of one kind side by side, group by group.
     slip = [x for own in jax.jacfwd(slips)(v) for x in own]
@@ -158,8 +165,8 @@ def friction_maps(
     return FrictionMaps(
         slip=jnp.concatenate([padded(x) for x in slip]),
         pressing=jnp.concatenate([padded(x) for x in pressing]),
-        coefficient=jnp.concatenate([group.law.coefficient for group, _ in kinds]),
-        velocity=jnp.concatenate([group.law.velocity for group, _ in kinds]),
+        direction=jnp.concatenate([padded(way) for _, way in resisting]),
+        coefficient=jnp.concatenate([coefficient for coefficient, _ in resisting]),
         joints=tuple(name for group, _ in kinds for name in group.names),
         laws=tuple(law for _, own in kinds for law in own),
         sizes=tuple(
@@ -167,11 +174,13 @@ def friction_maps(
             for s, p in zip(slip, pressing, strict=True)
             for _ in range(s.shape[0])
         ),
+        signed=tuple(group.law.signed for group, own in kinds for _ in own),
     )
 
 
 def state_rates(
     groups: Sequence[ForceGroup],
+    friction: Sequence[FrictionGroup],
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
     t: Scalar,
@@ -181,6 +190,10 @@ def state_rates(
     found, places = [], []
     for group, (frames, rates) in zip(stateful, rates_of(stateful, q, v), strict=True):
         found.append(map_parts(_state_rates, group.load, frames, rates, shared=(t,)))
+        places.append(group.indices[f"q{len(group.markers) - 1}"])
+    sticking = [group for group in friction if group.law.sticks]
+    for group, (frames, rates) in zip(sticking, rates_of(sticking, q, v), strict=True):
+        found.append(map_parts(_bristle_rates, group.law, frames, rates))
         places.append(group.indices[f"q{len(group.markers) - 1}"])
     return scatter_add(found, places, q.shape[0])
 
@@ -292,6 +305,10 @@ def _state_rates(
     return load.state_rates(tuple(held), moving, states.values, t)
 
 
+def _bristle_rates(law: AbstractFrictionLaw, frames: Frames, rates: Frames) -> Float[Array, " n"]:
+    return law.state_rates(frames, twists(frames, rates))
+
+
 def _motor_state(
     load: MotorLoad | ControlledMotorLoad, frames: Frames, rates: Frames, t: Scalar
 ) -> MotorState:
@@ -320,38 +337,44 @@ def _friction(
     t: Scalar,
 ) -> Twists:
     law, primitives = part
-    reaction = _wrench_on_second(primitives, frames, own, t)
-    return law.wrenches(frames, twists, reaction.linear, reaction.angular)
+    return law.wrenches(frames, twists, _exerted(primitives, law.own(frames), own, t))
 
 
 def _slips(
     law: AbstractFrictionLaw, frames: Frames, rates: Frames
 ) -> tuple[Float[Array, " slip"], ...]:
-    return law.slips(frames, twists(frames, rates))
+    own = law.own(frames)
+    return law.slips(own, twists(own, law.own(rates)))
+
+
+def _resisting(
+    law: AbstractFrictionLaw, frames: Frames, rates: Frames
+) -> tuple[tuple[Scalar, Float[Array, " slip"]], ...]:
+    return law.resisting(frames, twists(frames, rates))
 
 
 def _pressings(
     part: tuple[AbstractFrictionLaw, Primitives], frames: Frames, own: Float[Array, " n"], t: Scalar
 ) -> tuple[Float[Array, " pressing"], ...]:
     law, primitives = part
-    reaction = _wrench_on_second(primitives, frames, own, t)
-    return law.pressings(frames, reaction.linear, reaction.angular)
+    frames = law.own(frames)
+    return law.pressings(frames, _exerted(primitives, frames, own, t))
 
 
-def _wrench_on_second(
+def _exerted(
     primitives: Primitives, frames: Frames, multipliers: Float[Array, " n"], t: Scalar
-) -> Any:
-    """The force (N) and the couple (N m, about the marker's origin), world axes, of geometric rows
-    on the second body, as the covector of a twist: the virtual work -lambda . dPhi of a
-    displacement of its marker, all else fixed."""
-    first, second = frames
+) -> Exerted:
+    """What geometric rows exert on the second body: the covector of the twist of its marker, from
+    the virtual work -lambda . dPhi of a displacement of that, all else fixed."""
+    first, second, *others = frames
 
     def residual_rate(twist: Any) -> Float[Array, " n"]:
         def residual(moved: Any) -> Float[Array, " n"]:
-            return position(primitives, (first, moved), t)
+            return position(primitives, (first, moved, *others), t)
 
         return jax.jvp(residual, (second,), (second.rate(twist),))[1]
 
     zero = jax.tree.map(jnp.zeros_like, second.twist(second))
     _, transpose = jax.vjp(residual_rate, zero)
-    return transpose(-multipliers)[0]
+    wrench = transpose(-multipliers)[0]
+    return Exerted(wrench.linear, wrench.angular, multipliers)

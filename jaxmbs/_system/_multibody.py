@@ -723,7 +723,8 @@ class MultibodySystem(AbstractSystem):
         moving, t = self.rate(q, v), jnp.asarray(t, q.dtype)
         if not self.structure.internal.size:
             return moving
-        return moving + state_rates(self.force_groups, *self._with_ground(q, v), t)[: len(q)]
+        own = self.force_groups, self.friction_groups
+        return moving + state_rates(*own, *self._with_ground(q, v), t)[: len(q)]
 
     @state_method(step="v")
     def retract(self, q: Float[Array, " nq"], step: Float[Array, " nv"]) -> Float[Array, " nq"]:

@@ -2,7 +2,7 @@
 one state.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from .._checks import namespace, of_known
 from .._compliances import Direction
 from .._constraints import OneSided, RowKind, Servo
 from .._custom_types import BoolScalar, Scalar
-from .._forces import AbstractForce
+from .._forces import States
 from .._geometry import ANGLE, PlanarPose, Quantity, SpatialPose
 from .._linalg import AbstractFactor, AbstractKKTMatrices, Elasticity
 
@@ -103,7 +103,7 @@ class ColumnInfo(NamedTuple):
 # What a structure is made from, besides whether parts are light.
 _GIVEN = (
     *("constraints", "rows", "bodies", "coordinates", "velocities", "quaternions", "internal"),
-    *("compliances", "semidefinite", "sites"),
+    *("compliances", "semidefinite", "sites", "sticking"),
 )
 
 
@@ -123,6 +123,7 @@ class Structure:
         compliances: tuple[ComplianceInfo, ...] = (),
         semidefinite: tuple[int, ...] = (),
         sites: tuple[tuple[str, str], ...] = (),
+        sticking: tuple[str, ...] = (),
         light: bool = False,
     ):
         self.constraints = constraints
@@ -141,13 +142,15 @@ class Structure:
         self.semidefinite = semidefinite
         # Each name by which joints and forces call a moving body, and that body's own.
         self.sites = sites
+        # Frictions in joints that hold at rest.
+        self.sticking = sticking
         # Are parts so light that C M^-1 C^T loses what C has (`_light_parts.py`)?
         self.light = light
         # Of numbers that may be rounded, or be exact: no part of any program.
         self.possible_precision: float | None = None
         self._key = (
             *(constraints, rows, bodies, coordinates, velocities, quaternions, internal),
-            *(compliances, semidefinite, sites, light),
+            *(compliances, semidefinite, sites, sticking, light),
         )
         self._hash = hash(self._key)
 
@@ -395,9 +398,9 @@ class Slot(NamedTuple):
 
 
 def slots_of(
-    bodies: Sequence[AbstractBody], forces: Sequence[AbstractForce], dimension: int
+    bodies: Sequence[AbstractBody], states: Mapping[str, States], dimension: int
 ) -> dict[str, Slot]:
-    """Slots by the names of bodies, of their frames and of forces with states."""
+    """Slots by the names of bodies, of their frames and of forces with these states."""
     slots, nq, nv, first = {}, 0, 0, 0
     for body in bodies:
         kind, parts = body.inertia_properties().coordinates, body.parts()
@@ -407,12 +410,10 @@ def slots_of(
         )
         slots |= {name: own for name in (body.name, *body.sites())}
         nq, nv, first = nq + kind.nq, nv + kind.nv, stop
-    for force in forces:
-        states = force.states()
-        if states is not None:
-            count = len(states.names)
-            slots[states_of(force)] = Slot((), np.arange(nq, nq + count), np.zeros(0, int))
-            nq += count
+    for name, own in states.items():
+        count = len(own.names)
+        slots[states_of(name)] = Slot((), np.arange(nq, nq + count), np.zeros(0, int))
+        nq += count
     ground = PlanarPose() if dimension == 2 else SpatialPose()
     slots[GROUND] = Slot((), np.arange(nq, nq + ground.nq), np.arange(nv, nv + ground.nv))
     return slots
@@ -435,17 +436,17 @@ def coordinate_infos(body: AbstractBody) -> Iterator[ColumnInfo]:
         yield ColumnInfo(_column_name(body, name), quantity)
 
 
-def states_of(force: AbstractForce) -> str:
-    """The key of a force's states among the slots; no body can have this name."""
-    return f".{force.name}"
+def states_of(force: str) -> str:
+    """The key of the states of the force of that name among the slots; no body can have this
+    name."""
+    return f".{force}"
 
 
-def state_infos(force: AbstractForce) -> Iterator[ColumnInfo]:
-    """The info of each state of a force."""
-    states = force.states()
-    if states is not None:
-        for name, quantity in zip(states.names, states.quantities, strict=True):
-            yield ColumnInfo(f"{force.name}.{name}", quantity)
+def state_infos(states: Mapping[str, States]) -> Iterator[ColumnInfo]:
+    """The info of each state of the forces of these names."""
+    for force, own in states.items():
+        for name, quantity in zip(own.names, own.quantities, strict=True):
+            yield ColumnInfo(f"{force}.{name}", quantity)
 
 
 def velocity_infos(body: AbstractBody) -> Iterator[ColumnInfo]:

@@ -422,6 +422,7 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
             "velocity": 0.001,
             "radius": 0.01,
         },
+        {"joint": "B", "coefficient": 0.1, "presliding": 1e-5, "relaxation_time": 0.001},
     ),
     "joint_friction": (
         {
@@ -434,6 +435,7 @@ FORCES: Mapping[str, tuple[dict[str, Any], ...]] = {
             "velocity": 0.001,
         },
         {"joint": "*", "joint_kind": "revolute", "sliding": 0.2, "velocity": 0.001},
+        {"joint": "A", "sliding": 0.2, "presliding": 0.001, "relaxation_time": 0.002},
     ),
     "contact": (
         {

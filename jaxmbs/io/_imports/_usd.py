@@ -444,12 +444,6 @@ def _rack(found: _Reader, prim: Any) -> bool:
 # ---------------------------------------------------------------------------------------------
 
 
-def _friction(found: _Reader, own: Coordinate, amount: float) -> None:
-    if amount:
-        why = f"dry friction of {amount:g} is not carried"
-        found.omissions.append(Omission("friction", own.name, why))
-
-
 def _physx_joint(found: _Reader, prim: Any, instance: str) -> bool:
     del instance
     own = found.of(prim)
@@ -457,7 +451,13 @@ def _physx_joint(found: _Reader, prim: Any, instance: str) -> bool:
     friction = _number(prim, "physxJoint:jointFriction")
     if own is None:
         return not armature and not friction
-    _friction(found, own, friction)
+    if friction:
+        # A coefficient of PhysX: of the sum of a force and a couple, which has no unit.
+        why = (
+            f"dry friction with the coefficient {friction:g}, of the sum of the joint's force and "
+            "couple, is not carried"
+        )
+        found.omissions.append(Omission("friction", own.name, why))
     if armature:
         armature *= found.inertia(own)
         found.add(own, Dynamics(own.word, f"{own.name} armature", armature=armature))
@@ -480,14 +480,14 @@ def _newton_joint(found: _Reader, prim: Any, instance: str) -> bool:
     friction = _number(prim, "newton:friction")
     if own is None:
         return not armature and not damping and not friction
-    _friction(found, own, friction)
-    if armature or damping:
+    if armature or damping or friction:
         found.add(
             own,
             Dynamics(
                 own.word,
                 f"{own.name} newton",
                 damping=damping * found.torque(own) / own.unit,
+                friction=friction * found.torque(own),
                 armature=armature * found.inertia(own),
             ),
         )
