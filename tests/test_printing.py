@@ -33,7 +33,7 @@ _NO_RESULTS = {
         "NullSpace",
         "UdwadiaKalaba",
     ),
-    *("Baumgarte", "GeneralizedAlpha", "Projection"),
+    *("Baumgarte", "GeneralizedAlpha", "Projection", "RigidLimits"),
     *("StopAtLimit", "StopAtSingular", "StopWhen"),
     *("BatchedQR", "LapackQR"),
     *("PlatformQR", "QR", "SVD", "RankComparison", "Certification", "Misfit", "Simulation"),

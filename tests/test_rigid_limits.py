@@ -409,6 +409,7 @@ class Follower:
             t = flight.t[-1]
 
 
+@pytest.mark.thorough
 def test_a_follower_lifts_off_flies_and_returns():
     system, end = cam(), 0.5
     v = np.zeros(6)
