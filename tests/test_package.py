@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import tomllib
 import venv
 import zipfile
@@ -90,8 +89,8 @@ def test_wheel_holds_the_package_and_nothing_else(built):
 
 def test_source_distribution_builds_the_same_wheel(built, tmp_path):
     (archive,) = built.glob("*.tar.gz")
-    with tarfile.open(archive) as file:
-        file.extractall(tmp_path, filter="data")
+    # (Versions of Python differ in what they ask for here.)
+    assert _run(sys.executable, "-m", "tarfile", "-e", archive, tmp_path, cwd=ROOT).returncode == 0
     (source,) = tmp_path.iterdir()
     assert {"tests", "docs", "examples", "CHANGELOG.md"} <= {p.name for p in source.iterdir()}
     done = _run(
