@@ -304,6 +304,23 @@ def test_refusals(parts, settings, sentence):
         jm.simulate(system, system.reference_q, system.initial_v, 0.1, **settings)
 
 
+def test_a_stop_of_a_tendon_is_refused():
+    arm = spatial.Body("arm", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(0.5, 0.0, 0.0))
+    hinge = spatial.Revolute("hinge", ("ground", "arm"), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    tendon = spatial.JointTendon(
+        "tendon",
+        ("ground", "arm"),
+        measures=("rotation",),
+        points=((0.0, 0.0, 0.0),),
+        axes=((0.0, 1.0, 0.0),),
+        ratios=(0.02,),
+    )
+    limit = stop("limit", "tendon", "translation", restitution=0.5, upper=0.01)
+    system = jm.MultibodySystem([arm], [hinge, tendon], forces=[limit])
+    with pytest.raises(ValueError, match=r"takes no stops of tendons.*leave limit out"):
+        jm.simulate(system, system.reference_q, system.initial_v, 0.1, limits="rigid")
+
+
 def test_settings_of_rigid_limits():
     with pytest.raises(ValueError, match="restitution of 'a' must be"):
         runs.RigidLimits({"a": 1.5})

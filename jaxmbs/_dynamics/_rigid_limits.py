@@ -114,6 +114,12 @@ def refuse_unsupported(system: AbstractSystem, integration: Integration) -> None
             "limits='rigid': the system has no limit: no stop of a joint (forces.JointStop), rope "
             "or cam; leave limits out."
         )
+    loose = [info.name for info in system.stops if info.joint not in structure.constraint_names]
+    if loose:
+        raise ValueError(
+            f"limits='rigid' takes no stops of tendons, which have no rows: leave {listed(loose)} "
+            "out, or use compliant stops."
+        )
     if system.frictional_joints:
         raise ValueError(
             f"limits='rigid' takes no Coulomb friction, as impacts would need its impulses; leave "

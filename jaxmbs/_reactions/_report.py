@@ -432,7 +432,9 @@ def _one_sided_column(report: Reactions, names: Sequence[str]) -> tuple[list[str
         least = "from " if own.values.size > 1 else ""
         lost = f": {own.lost}" if own.wrong.any() else ""
         number = f"{np.min(own.values, initial=np.inf):.6g}"
-        cells[name].append(f"{own.force} {least}{number} {own.unit}{lost}")
+        # Of a joint that has several: which.
+        which = "" if own.name == name else f"{own.name.removeprefix(f'{name}.')}: "
+        cells[name].append(f"{which}{own.force} {least}{number} {own.unit}{lost}")
         wrong[name] |= bool(own.wrong.any())
     return ["; ".join(cells[name]) for name in names], [wrong[name] for name in names]
 
