@@ -401,7 +401,7 @@ def name_list(value: Any, what: str) -> tuple[str, ...]:
 def check_table(
     arguments: Float[Array, " rows"], values: Float[Array, " rows"], names: tuple[str, str]
 ) -> None:
-    """Refuse a table that is no function of its arguments: they increase, and each has a value."""
+    """Refuse a table whose arguments do not increase, or do not have one value each."""
     if arguments.shape != values.shape or arguments.shape[0] < 2:
         raise ValueError(
             f"{names[0]} and {names[1]} must be equally long and hold at least two entries, got "

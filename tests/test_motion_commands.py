@@ -329,7 +329,7 @@ def test_kinematics_as_npz(folder: Path, lifted: dict[str, Any]):
 
 
 def test_forces_of_a_prescribed_motion(folder: Path):
-    """What the motor's torque and the lift's force have to be, and their picture."""
+    """The motor's torque and the lift's force against closed forms, and their picture."""
     picture = folder / "forces.png"
     options = ("--reactions", "--plot", picture)
     found = document("kinematics", folder / "lifted.toml", *LIFTED, *options)

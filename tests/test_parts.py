@@ -283,7 +283,7 @@ class TestScrew:
 
 
 def periods_of(model):
-    """Of the residuals of its geometric rows, as frames count neither teeth nor turns."""
+    """Periods of the residuals of its geometric rows: frames count neither teeth nor turns."""
     primitives = [p for joint in model.joints for p in joint.primitives()]
     geometric = [p for p in primitives if p.row_kind is RowKind.position]
     return 2 * jnp.concatenate([p.unambiguous() for p in geometric] or [jnp.zeros(0)])

@@ -228,7 +228,7 @@ def drawn_way(
 
 
 class AbstractWay(eqx.Module):
-    """What runs along a way through its first markers."""
+    """A rope, belt or tendon along a way through its first markers."""
 
     @abc.abstractmethod
     def drawn(self, frames: Frames) -> tuple[Float[Array, "m dim"], Float[Array, "n k dim"]]:
@@ -358,7 +358,7 @@ ROPE_AXES = cast(
 
 
 class Way(NamedTuple):
-    """What ropes, elastic ropes and tendons share."""
+    """The data of a way that ropes, elastic ropes and tendons have in common."""
 
     bodies: tuple[str, ...]
     points: Array
@@ -383,7 +383,7 @@ class Way(NamedTuple):
         return radii, *reference_way(self.points, radii, self.orientations())
 
     def orientations(self) -> Float[Array, "n 3 3"] | None:
-        """Of the frames, where there are pulleys in space."""
+        """Orientations of the frames (n, 3, 3); None without pulleys in space."""
         return None if self.axes is None else way_axes(self.axes)
 
     def drawn(self, points: Any, frames: Any = None) -> Float[np.ndarray, "m dim"]:

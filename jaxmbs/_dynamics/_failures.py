@@ -359,7 +359,7 @@ def explain(
 def _friction(
     system: AbstractSystem, q: Float[Array, " nq"], v: Float[Array, " nv"], t: Scalar
 ) -> list[str]:
-    """What `certify` says of Coulomb friction at this state, if it is in doubt."""
+    """The sentence of `certify` on Coulomb friction at this state, if it is in doubt."""
     finite = all(bool(jnp.all(jnp.isfinite(x))) for x in (q, v, t))
     if not (system.frictional_joints and finite):
         return []

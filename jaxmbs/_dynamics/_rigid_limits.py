@@ -240,20 +240,6 @@ def refuse_violated(system: AbstractSystem, q: Float[Array, " nq"], t: Scalar) -
 _GONE = 1e-8
 
 
-@program
-def _settled(
-    system: AbstractSystem,
-    formulation: AbstractFormulation,
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
-    t: Scalar,
-    event: LimitEvent,
-    rest_height: Scalar,
-    together: bool,
-) -> Settled:
-    return settled(system, formulation, q, v, t, event, rest_height, together)
-
-
 def settled(
     system: AbstractSystem,
     formulation: AbstractFormulation,
@@ -270,6 +256,10 @@ def settled(
     first = jnp.arange(len(margins)) == jnp.argmin(margins)
     opened = (first | (margins <= _GONE)) & (event.active > 0.5)
     return settle(system, formulation, q, v, t, opened, rest_height, together)
+
+
+# As a program of its own, for concrete numbers.
+_settled = program(settled)
 
 
 def no_event(system: AbstractSystem, formulation: AbstractFormulation) -> LimitEvent:
@@ -382,7 +372,7 @@ def _at_end(
 
 
 class _Saved(NamedTuple):
-    """What a run saves at each of its times, and the limits that were active."""
+    """The saved states of a run, and the limits that were active at each."""
 
     q: Float[Array, "n nq"]
     v: Float[Array, "n nv"]

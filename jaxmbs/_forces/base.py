@@ -102,8 +102,8 @@ class AbstractStatefulLoad(AbstractLoad):
 
 
 class AbstractSign(eqx.Module):
-    """What stands in the place of the direction of slip u / |u| in dry friction: a vector of size 1
-    at most."""
+    """The vector, of size 1 at most, that replaces the direction of slip u / |u| in dry
+    friction."""
 
     @abc.abstractmethod
     def direction(self, slip: Float[Array, " n"], bent: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -158,8 +158,9 @@ def length_of(vector: Float[Array, " n"]) -> Scalar:
 
 
 class Exerted(NamedTuple):
-    """What the rows of a joint exert on its second body: `force` (N) and `couple` (N m, about the
-    second marker's origin; a number in the plane), world axes; and their `multipliers`."""
+    """The wrench that the rows of a joint exert on its second body: `force` (N) and `couple` (N m,
+    about the second marker's origin; a number in the plane), world axes; and their
+    `multipliers`."""
 
     force: Float[Array, " dim"]
     couple: Float[Array, "..."]

@@ -364,8 +364,8 @@ def _pressings(
 def _exerted(
     primitives: Primitives, frames: Frames, multipliers: Float[Array, " n"], t: Scalar
 ) -> Exerted:
-    """What geometric rows exert on the second body: the covector of the twist of its marker, from
-    the virtual work -lambda . dPhi of a displacement of that, all else fixed."""
+    """The action of geometric rows on the second body: the covector of the twist of its marker,
+    from the virtual work -lambda . dPhi of a displacement of that, all else fixed."""
     first, second, *others = frames
 
     def residual_rate(twist: Any) -> Float[Array, " n"]:

@@ -60,7 +60,7 @@ def answer(request: Request) -> Description:
 
 
 def _ask_for_bounds(system: MultibodySystem, found: Ranges) -> str:
-    """What to type where nothing is known but that forces balance, with a row of this system."""
+    """A hint on how to give bounds, with a row of this system as example; empty if not needed."""
     rows = system.structure.row_names
     known = ((row, found.of(row)) for row in rows)
     open_rows = [row for row, own in known if np.any(np.isinf([own.low, own.high]))]

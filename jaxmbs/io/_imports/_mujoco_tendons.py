@@ -29,7 +29,7 @@ class Tendons(NamedTuple):
 
 
 class _Flags(NamedTuple):
-    """Which laws the file switches off."""
+    """The laws that the file switches off."""
 
     springs: bool
     dampers: bool

@@ -436,7 +436,7 @@ class _Maker:
         )
 
     def _tendon_forces(self, tendon: Tendon, name: str) -> Iterator[AbstractForce]:
-        """What acts along a tendon; a spring with a dead band is a stop at its ends."""
+        """The forces along a tendon; a spring with a dead band is a stop at its ends."""
         if tendon.slack is not None:
             called = self._force_names.new(name, "force")
             low, high = tendon.slack.lower, tendon.slack.upper
