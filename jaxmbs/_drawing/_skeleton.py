@@ -12,9 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._programs import Compiling, program
-from ._reactions import Reactions
-from ._system import AbstractSystem, MultibodySystem
+from .._programs import Compiling, program
+from .._reactions import Reactions
+from .._system import AbstractSystem, MultibodySystem
 
 
 # Points that stay as near to each other as this, against the size of the mechanism, are drawn as
