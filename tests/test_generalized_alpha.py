@@ -122,7 +122,14 @@ def amplification(system, radius):
         x, v, a = state[:, None]
         y = jnp.concatenate([x, v, jnp.zeros(1)])
         args = Arguments(
-            system, jm.formulations.MinimumNorm(), jm.runs.Projection(), y, jnp.ones(()), none, None
+            system,
+            jm.formulations.MinimumNorm(),
+            jm.runs.Projection(),
+            y,
+            jnp.ones(()),
+            none,
+            None,
+            1e-11,
         )
         slope = system.force(x, v, 0.0)
         last = AlphaState(slope, slope, a, none, no_matrix(system, y.dtype), one, none)

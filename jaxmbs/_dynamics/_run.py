@@ -46,13 +46,21 @@ from ._projection import (
 )
 from ._runge_kutta import Inside, inside_stages, slope_at, tableau_of
 from ._solver import Kept, projected_solver
-from ._state_evaluation import AbstractStabilisation, Arguments, Packed, split
+from ._state_evaluation import (
+    AbstractStabilisation,
+    Arguments,
+    Packed,
+    SETTLED,
+    SETTLED_PART,
+    split,
+)
 from ._step_size import (
     clear_places,
     ended_by_guard,
     guarded,
     OnsetSteps,
     PassageSteps,
+    PredictiveSteps,
     starting,
     under_way,
 )
@@ -245,7 +253,15 @@ def arguments_of(
         start.span[-1],
         knots,
         start.onto,
+        _settled(integration),
     )
+
+
+def _settled(integration: Integration) -> Scalar:
+    """`Arguments.settled` by the tolerances of a run."""
+    rtol = jnp.asarray(integration.tolerances[0])
+    known = integration.controller is None
+    return jnp.maximum(SETTLED, SETTLED_PART * rtol) if known else jnp.full_like(rtol, SETTLED)
 
 
 def problem(
@@ -311,6 +327,8 @@ def controller_of(
     steps: Any = dfx.PIDController(rtol=rtol, atol=atol, dtmin=least, force_dtmin=False)
     if places_passages(integration):
         steps = PassageSteps(steps, clear_places(tableau_of(integration.solver).nodes))
+    if isinstance(integration.solver, dfx.AbstractERK):
+        steps = PredictiveSteps(steps, places_passages(integration))
     if system.one_sided:
         steps = OnsetSteps(steps)
     for event in integration.events:

@@ -27,7 +27,16 @@ from .._system import Evaluation
 from ._friction import accelerated
 from ._monitor import PackedCrossings, Sample, update
 from ._projection import attach_projection_jvp, closed_enough, MOST_STEPS
-from ._state_evaluation import Arguments, Packed, Phase, solve_state, Solved, split, StateResiduals
+from ._state_evaluation import (
+    Arguments,
+    Packed,
+    Phase,
+    SETTLED,
+    solve_state,
+    Solved,
+    split,
+    StateResiduals,
+)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -344,7 +353,7 @@ def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
 # So the end's dv/dt is known before the next step, whose first stage it is (Hairer, Norsett &
 # Wanner 1993, section II.4: first same as last), also of methods which are not made for that. The
 # change of the velocity is not included in that dv/dt; so the end is evaluated again where it is
-# well above rounding.
+# not small relative to the tolerance of the run.
 #
 # A step within which states are requested has some more stages before its end;
 # others of the same run leave them out, which is a number in the loop.
@@ -354,9 +363,6 @@ def _with_inside_stages(tableau: Tableau, inside: InsideStages) -> Tableau:
 # (`_projection.attach_projection_jvp`).
 # --------------------------------------------------------------------------------------------------
 
-
-# A change of velocity of more than this, relative to velocities and 1, needs another evaluation.
-_SETTLED = 1e-11
 
 # Next to a singular configuration solutions that lie apart by so many times the rounding of the
 # projection are the same.
@@ -748,7 +754,8 @@ def _moved(step: StepConstants, state: StateResiduals, found: Solved) -> _Moved:
     nearly = opening & (state.closure <= EXACT.nearly_closed)
     v1 = v - jnp.where(closing | nearly, found.change, 0.0)
     speed = jnp.maximum(1.0, jnp.max(jnp.abs(v1), initial=0.0))
-    settled = jnp.max(jnp.abs(found.change), initial=0.0) <= _SETTLED * speed
+    enough = jnp.where(step.start.near, SETTLED, step.given.settled)
+    settled = jnp.max(jnp.abs(found.change), initial=0.0) <= enough * speed
     settled = settled & (linear | (state.rest <= EXACT.nearly_closed * speed))
     more = state.evaluations < MOST_STEPS
     there = jnp.where(state.moving, closing & (settled | ~more), ~state.behind)

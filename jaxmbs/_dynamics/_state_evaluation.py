@@ -84,10 +84,17 @@ class Baumgarte(AbstractStabilisation):
 # --------------------------------------------------------------------------------------------------
 
 
+# The largest change of velocity that counts as settled where a run has no relative tolerance of its
+# own, or a singular configuration is near; and the part of that tolerance elsewhere. A slope is off
+# by about as much, which in the next step counts times a weight of 0.04 and the step's length.
+SETTLED, SETTLED_PART = 1e-11, 1 / 40
+
+
 class Arguments(eqx.Module):
     """`first`: the state at the start; `end` (s): of the run; `knots` (s), at which motions are not
     smooth. `onto`: take slopes on the constraints, as rows become independent off them, or a
-    singular configuration is near; none: never."""
+    singular configuration is near; none: never. `settled`: the largest change of velocity at the
+    end of a step, relative to velocities and 1, after which its slope is not evaluated again."""
 
     system: AbstractSystem
     formulation: AbstractFormulation
@@ -96,6 +103,7 @@ class Arguments(eqx.Module):
     end: Scalar
     knots: Float[Array, " knots"]
     onto: BoolScalar | None
+    settled: Scalar
 
     def moves(self, exposed: BoolScalar) -> BoolScalar:
         """Are slopes taken on the constraints? `exposed`: may a stage lie next to a singular

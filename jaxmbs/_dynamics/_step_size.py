@@ -315,6 +315,125 @@ class PassageSteps(AbstractAdaptiveWrapper):
 
 
 # --------------------------------------------------------------------------------------------------
+# Steps are predicted by how the error changes from one to the next.
+#
+# Integral control takes the error of the next step for that of the last one. Where a motion becomes
+# faster, errors grow by five to ten times from step to step, so that every other step is rejected;
+# and Diffrax never shortens a step after one that it accepts. So the factor of predictive control
+# counts as well, if it is smaller (Gustafsson 1994, ACM Trans. Math. Softw. 20, 496; Hairer and
+# Wanner 1996, section IV.8):
+#
+#     h_(n+1) / h_n = safety err_n^(-1/k) (err_(n-1) / err_n)^(1/k) h_n / h_(n-1).
+#
+# Next to a singular configuration errors are rounding, and steps would become the shorter the
+# closer they come; there it is left to the controller.
+# --------------------------------------------------------------------------------------------------
+
+
+_SAFETY = 0.9
+
+# A step is shortened by this factor at most.
+_SHORTEST = 0.5
+
+# Errors relative to tolerances below which a step was not as long as its error allows, so that the
+# next one is not predicted by it.
+_SMALL_ERROR = 1e-3
+
+# A passage is close if it lies within so many steps.
+_STEPS_BEFORE = 2.0
+
+
+class PredictionState(NamedTuple):
+    """State of `PredictiveSteps`: that of the controller; length (s) and error of the last step
+    that was accepted, 0 before the first."""
+
+    inner: PyTree
+    length: Scalar
+    error: Scalar
+
+
+class PredictiveSteps(AbstractAdaptiveWrapper):
+    """A step size controller that shortens the next step where the error grows, and otherwise is
+    `controller`. If the motion is `monitored`, the last number of the error is the time of the
+    passage ahead of the step's end."""
+
+    controller: dfx.AbstractAdaptiveStepSizeController
+    monitored: bool = eqx.field(static=True)
+
+    # Written out, as `norm` has a default in the class above.
+    def __init__(self, controller: dfx.AbstractAdaptiveStepSizeController, monitored: bool):
+        self.controller, self.monitored = controller, monitored
+
+    def wrap(self, direction: Any) -> "PredictiveSteps":
+        inner: Any = self.controller.wrap(direction)
+        return PredictiveSteps(inner, self.monitored)
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> tuple[Any, PredictionState]:
+        end, inner = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+        none = jnp.asarray(0.0, y0.dtype)
+        return end, PredictionState(inner, none, none)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Float[Array, " state"],
+        y1_candidate: Float[Array, " state"],
+        args: Any,
+        y_error: Float[Array, " state"],
+        error_order: Any,
+        controller_state: PredictionState,
+    ) -> tuple[Any, ...]:
+        keep, next_t0, next_t1, jump, inner, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state.inner
+        )
+        begin, wanted = stop_gradient((next_t0, jnp.asarray(next_t1 - next_t0)))
+        length = stop_gradient(jnp.asarray(t1 - t0, y0.dtype))
+        error = stop_gradient(self._relative(y0, y1_candidate, y_error))
+        now = PredictionState(inner, length, error)
+        predicted = _predicted(now, controller_state, error_order)
+        if self.monitored:
+            ahead = stop_gradient(y_error[-1]) - begin
+            close = (ahead > 0) & (ahead < _STEPS_BEFORE * wanted)
+            predicted = jnp.where(close, wanted, predicted)
+        next_t1 = jnp.where(keep & (predicted < wanted), next_t0 + predicted, next_t1)
+        before = controller_state._replace(inner=inner)
+        state = jax.tree.map(lambda a, b: jnp.where(keep, a, b), now, before)
+        return keep, next_t0, next_t1, jump, state, result
+
+    def _relative(
+        self,
+        y0: Float[Array, " state"],
+        y1: Float[Array, " state"],
+        error: Float[Array, " state"],
+    ) -> Scalar:
+        """The norm of the error of q and v over what the tolerances allow."""
+        largest = jnp.maximum(jnp.abs(y0), jnp.abs(y1))[:-1]
+        return self.norm(error[:-1] / (self.atol + self.rtol * largest))
+
+
+def _predicted(now: PredictionState, before: PredictionState, order: Any) -> Scalar:
+    """Length of the step after two that were accepted; infinite where they do not tell."""
+    known = (before.error > _SMALL_ERROR) & (now.error > _SMALL_ERROR) & (before.length > 0)
+    error = jnp.where(known, now.error, 1.0)
+    growth = jnp.where(known, before.error, 1.0) / error
+    stretch = jnp.where(known, now.length, 1.0) / jnp.where(known, before.length, 1.0)
+    usual = _SAFETY * error ** (-1 / order)
+    factor = jnp.minimum(usual, usual * growth ** (1 / order) * stretch)
+    return jnp.where(known, jnp.maximum(factor, _SHORTEST) * now.length, jnp.inf)
+
+
+# --------------------------------------------------------------------------------------------------
 # Steps of systems with one-sided forces (contacts, stops of joints, elastic ropes) end before a gap
 # has closed unseen.
 #
