@@ -174,9 +174,9 @@ class StopAtLimit(AbstractEvent):
             )
 
     def _places(self, system: AbstractSystem) -> list[int]:
-        """Of the stops that count.
+        """Indices of the stops that end the run.
 
-        **Raises:** `ValueError` that lists the names there are.
+        **Raises:** `ValueError`, with the names of all stops, for an unknown one.
         """
         names = [info.name for info in system.stops]
         if not names:

@@ -485,7 +485,7 @@ class LimitEvent(AbstractEvent):
         v: Float[Array, " nv"],
         t: RealScalarLike,
     ) -> Float[Array, " limits"]:
-        """How far each limit is from its event. A gap that is not known is one that is closed."""
+        """Event function of each limit, positive before the event. Unknown gaps count as closed."""
         t = jnp.asarray(t, q.dtype)
         gaps = system.limit_gaps(q, t)
         forces = limit_forces(system, self.formulation, q, v, t)

@@ -61,7 +61,7 @@ class StopContacts(AbstractAnswer):
 
     @property
     def greatest_depth(self) -> Float[Array, "stops 2"]:
-        """Of the lower and the upper bound of each stop (m or rad); zero where it was not met."""
+        """Greatest penetration of the lower and of the upper bounds (m or rad); 0 if never met."""
         return jnp.max(self.states.depths, axis=0, initial=0.0)
 
     @property
@@ -268,7 +268,7 @@ def refuse_coarse_steps(
 
 
 def _contact_duration(mass: float, stiffness: float, exponent: float, speed: float) -> float:
-    """Of an elastic impact (s); infinite where it is not known."""
+    """Duration of an elastic impact (s); infinite where it is unknown."""
     if not np.isfinite(mass) or (exponent != 1 and speed == 0):
         return math.inf
     power = exponent + 1

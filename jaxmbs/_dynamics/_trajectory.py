@@ -162,7 +162,7 @@ class LimitHistory(AbstractAnswer):
         return self.names.index(name)
 
     def sentences(self) -> list[str]:
-        """How often each limit was met."""
+        """The number of impacts at each limit, in words."""
         found = []
         for k, name in enumerate(self.names):
             own = np.asarray(self.limit) == k

@@ -146,7 +146,7 @@ class Approach(NamedTuple):
 
 
 class ContactLaw(eqx.Module):
-    """What loads of contacts share: shapes in the axes of their markers, and laws."""
+    """The shapes of a contact, in the axes of their markers, and its laws."""
 
     first: Any
     second: Any
@@ -629,7 +629,7 @@ class Contact(AbstractBodyForce):
         return BristleContactLoad(law, bristles)
 
     def smallest_dimension(self) -> Scalar:
-        """Of both shapes (m); infinite where they have none."""
+        """The smallest dimension of both shapes (m); infinite where neither has one."""
         sizes = [shape.smallest_dimension() for shape in (self.first, self.second)]
         infinite = jnp.full_like(self.stiffness, jnp.inf)
         return functools.reduce(jnp.minimum, [x for x in sizes if x is not None], infinite)

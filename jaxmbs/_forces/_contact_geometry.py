@@ -130,12 +130,12 @@ _SIDE_BY_SIDE = 1e-10
 
 
 def _rod_rod(first: Rod, second: Rod, frames: Frames) -> Touch:
-    """Of the points s h1 of the first axis and t h2 of the second the nearest ones: the minimum of
-    a convex quadratic over -1 <= s, t <= 1.
+    """The closest points s h1 of the first axis and t h2 of the second: the minimum of a convex
+    quadratic over -1 <= s, t <= 1.
 
-    Of parallel axes it is not unique, and the middle of where they lie side by side is taken. It
-    is the limit of a small weight on the distance from that middle, which keeps derivatives finite
-    next to parallel axes; at angles far from 1e-5 rad it changes the points by 1e-10 over the
+    For parallel axes they are not unique, and the middle of the overlap is taken. It is the limit
+    of a small weight on the distance from that middle, which keeps derivatives finite next to
+    parallel axes; at angles far from 1e-5 rad it changes the points by 1e-10 over the
     squared angle of their lengths, and the gap by the square of that.
     """
     apart = _apart(frames)

@@ -67,8 +67,9 @@ class AbstractContactShape(AbstractDeclared):
 
     @abc.abstractmethod
     def smallest_dimension(self) -> Scalar | None:
-        """Of a sphere and a capsule the radius, of a box the shortest edge (m), of a polytope the
-        shortest extent along an axis of the world; None of a point and of a half-space."""
+        """The smallest dimension (m): the radius of a sphere or capsule, the shortest edge of a
+        box, the shortest extent of a polytope along a world axis; None for points and
+        half-spaces."""
 
 
 _CENTRE = "the body's own point (its `position`)"

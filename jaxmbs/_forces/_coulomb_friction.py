@@ -51,7 +51,7 @@ class Sliding(NamedTuple):
 
     @property
     def count(self) -> int:
-        """How many components the slip has."""
+        """Number of components of the slip."""
         return len(self.slides) + len(self.turns)
 
 

@@ -105,7 +105,7 @@ class StopLoad(AbstractOneSidedLoad):
         )
 
     def depths(self, frames: Frames) -> Float[Array, "2"]:
-        """How deep the lower and the upper bound are pressed (rad or m); -inf without one."""
+        """Penetration of the lower and of the upper bound (rad or m); -inf without a bound."""
         value = self.value(frames)
         without = jnp.full_like(value, -jnp.inf)
         lower = without if self.lower is None else self.lower - value

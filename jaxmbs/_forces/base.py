@@ -51,9 +51,9 @@ class AbstractExternalLoad(AbstractLoad):
 
 
 class Clearance(NamedTuple):
-    """How far a one-sided load is from its onset: the `gap` (m or rad), negative while it acts; a
-    bound of how fast that changes, `speed` (m/s or rad/s); and the `size` (m or rad) beside which a
-    gap is small, infinite where that is the system's characteristic length."""
+    """Distance of a one-sided load from its onset: the `gap` (m or rad), negative while it acts; an
+    upper bound of its rate, `speed` (m/s or rad/s); and the `size` (m or rad) relative to which a
+    gap is small, infinite where the system's characteristic length takes its place."""
 
     gap: Float[Array, "..."]
     speed: Float[Array, "..."]
@@ -65,7 +65,7 @@ class AbstractOneSidedLoad(AbstractLoad):
 
     @abc.abstractmethod
     def clearance(self, frames: Frames, twists: Twists) -> Clearance:
-        """How far it is from its onset, at this motion of the markers."""
+        """Distance from the onset for this motion of the markers."""
 
 
 class States(eqx.Module):
@@ -184,7 +184,7 @@ class AbstractFrictionLaw(eqx.Module):
     @property
     @abc.abstractmethod
     def slip_count(self) -> int:
-        """How many components all different slips have together."""
+        """Number of components of all slips together."""
 
     @property
     def signed(self) -> bool:

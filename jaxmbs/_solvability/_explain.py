@@ -227,7 +227,7 @@ _UNUSUAL = 9
 
 
 def _practice(option: ReleaseOption) -> tuple[int, str]:
-    """How unusual a replacement is, and what it is in words."""
+    """Rank of a replacement by how common it is in practice, and its description."""
     planar = option.axis is None or len(option.axis) == 2
     known = _PLANAR_PRACTICE if planar else _PRACTICE
     rank, words = known.get(option.to, (_UNUSUAL, f"becomes a joint {option.to} along {{0}}"))

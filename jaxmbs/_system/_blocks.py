@@ -191,8 +191,8 @@ def block_mass(
     light: BoolScalar | bool = False,
 ) -> BlockMass:
     """M of all bodies, and its inverse: the identity for the entries after them in the pattern.
-    `unit`: what counts as one of each velocity, where a mass need only be semidefinite, or parts
-    are so `light` that M is no metric of ways back."""
+    `unit`: the scale of each velocity, where a mass need only be semidefinite, or where parts are
+    so `light` that M does not serve as the metric of projections."""
     sizes = sizes_of(pattern)
     number = {own[0]: b for b, own in enumerate(pattern.bodies)}
     coupled = {b for pair in pattern.couplings for b in pair}

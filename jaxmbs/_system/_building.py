@@ -662,7 +662,7 @@ def _force_groups(
 
 
 def _infos(forces: Sequence[Any], kind: type[Any]) -> tuple[Any, ...]:
-    """What the forces of a kind are in words."""
+    """Descriptions of the forces of one kind."""
     return tuple(force.info for force in forces if isinstance(force, kind))
 
 

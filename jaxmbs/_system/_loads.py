@@ -228,7 +228,7 @@ def stop_states(
 def stop_depths(
     groups: Sequence[ForceGroup], q: Float[Array, " extended_q"]
 ) -> Float[Array, "stops 2"]:
-    """How deep the bounds of each stop are pressed, likewise."""
+    """Penetration of the bounds of each stop, likewise."""
     own = [group for group in groups if group.stops]
     found = [
         map_parts(lambda load, frames: load.depths(frames), group.load, frames)
@@ -257,7 +257,7 @@ def clearances(
     q: Float[Array, " extended_q"],
     v: Float[Array, " extended_v"],
 ) -> Clearance:
-    """How far each load of these groups, which are one-sided, is from its onset, likewise."""
+    """Clearance of each load of these groups, which are one-sided, likewise."""
     found = [
         map_parts(_clearance, group.load, frames, rates)
         for group, (frames, rates) in zip(groups, rates_of(groups, q, v), strict=True)

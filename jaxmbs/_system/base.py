@@ -218,8 +218,8 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def stop_depths(self, q: Float[Array, " nq"]) -> Float[Array, "stops 2"]:
-        """How deep each of the `stops` is pressed, its lower and its upper bound (m or rad): minus
-        the distance where it is not pressed, -inf where there is no such bound."""
+        """Penetration of the lower and of the upper bound of each of the `stops` (m or rad):
+        negative, the distance, where a bound is not reached; -inf without a bound."""
 
     @abc.abstractmethod
     def stop_states(
@@ -254,7 +254,7 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def limit_gaps(self, q: Float[Array, " nq"], t: RealScalarLike) -> Float[Array, " limits"]:
-        """How far each limit is open (m or rad), on or off: negative where it is violated."""
+        """Gap of each limit, active or not (m or rad): negative where it is violated."""
 
     @property
     @abc.abstractmethod
@@ -272,8 +272,8 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def contact_clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
-        """How far each of the `contacts` is from a change, its arrays (contacts,); a shape without
-        a dimension counts as the characteristic length.
+        """Clearance of each of the `contacts`, arrays (contacts,); the size of a shape without
+        dimensions is the characteristic length.
 
         **Raises:** likewise.
         """
@@ -285,7 +285,7 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def clearances(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Clearance:
-        """How far each of these forces is from its onset, its arrays (forces,).
+        """Clearance of each one-sided force, arrays (forces,).
 
         **Raises:** `ValueError` for a system without any.
         """

@@ -125,7 +125,7 @@ class Analyze(NamedTuple):
 
 
 class Flexibility(NamedTuple):
-    """Which elastic parts decide reactions, and which are enough."""
+    """The elastic parts that determine reactions, and smallest sufficient sets of them."""
 
     model: ModelArgument
     reaction: Annotated[
@@ -156,7 +156,7 @@ class Flexibility(NamedTuple):
 
 
 class Holonomy(NamedTuple):
-    """Which constraints are holonomic, and which depend on time."""
+    """Classification of constraints: holonomic or not, and dependent on time or not."""
 
     model: ModelArgument
     time: _Time = 0.0

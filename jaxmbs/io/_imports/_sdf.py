@@ -596,7 +596,7 @@ def _ranges(given: _Given, tag: str, word: str) -> tuple[CoordinateRange, ...]:
 
 
 def _bound(limit: Element, tag: str) -> float | None:
-    """A number of a range; None for no bound, as infinities and what is no number."""
+    """A bound of a range; None where it is infinite or not a number."""
     try:
         found = float((limit.findtext(tag) or "").strip())
     except ValueError:
