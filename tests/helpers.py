@@ -583,7 +583,7 @@ JOINTS: tuple[JointCase, ...] = (
     JointCase("planar", 3, ".n .a1 .a2", _at_axis),
     JointCase("screw", 3, ".n1 .n2 .a1 .a2 .s", _screw, turn=HALF),
     JointCase("point_on_line", 3, ".n1 .n2", _at_axis),
-    JointCase("point_on_curve", 3, ".n1 .n2", _curve, oracle=False, smooth=False),
+    JointCase("point_on_curve", 3, ".n1 .n2", _curve, smooth=False),
     JointCase("point_on_plane", 3, "", _at_axis),
     JointCase("parallel_axes", 3, ".a1 .a2", _axes),
     JointCase("perpendicular_axes", 3, "", _axes),

@@ -452,6 +452,42 @@ def curve_row(state, joint):
     return [Row("n", n @ (place - present) + joint.get("radius", 0.0), terms)]
 
 
+def spatial_curve_rows(state, joint):
+    """n1, n2 . (C - P) with two normals of the tangent at the nearest point C of an open curve.
+
+    By the velocity x' of P relative to the first body, in its axes: the place u moves as C' . (C -
+    x) stays zero, and the normals turn with it. Given and found in the first body's axes.
+    """
+    first, second = joint["bodies"]
+    points = np.asarray(joint["curve"], float)
+    knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    spline, turn = CubicSpline(knots, points, bc_type="not-a-knot"), state.turn(first)
+    present = state.point(second, joint["at"])
+    x = turn.T @ (present - state.point(first, np.zeros(3)))
+    u = best_place(
+        spline,
+        lambda u: np.sum((spline(u) - x) * spline(u, 1), axis=-1),
+        lambda u: np.linalg.norm(spline(u) - x),
+    )
+    c, d1, d2 = spline(u), spline(u, 1), spline(u, 2)
+    length = np.linalg.norm(d1)
+    t = d1 / length
+    t_u = (d2 - (d2 @ t) * t) / length
+    axis = np.eye(3)[np.argmin(np.abs(t))]
+    across = axis - (axis @ t) * t
+    across_u = -(axis @ t_u) * t - (axis @ t) * t_u
+    n1 = unit(across)
+    n1_u = (across_u - (across_u @ n1) * n1) / np.linalg.norm(across)
+    normals = (n1, n1_u), (np.cross(t, n1), np.cross(t_u, n1) + np.cross(t, n1_u))
+    rows = []
+    for name, (n, n_u) in zip(("n1", "n2"), normals, strict=True):
+        along = turn @ (n - (n_u @ (c - x)) / (d1 @ d1 + (c - x) @ d2) * d1)
+        terms = point_speed(state, first, present, along)
+        terms += scaled_terms(-1.0, point_speed(state, second, present, along))
+        rows.append(Row(name, n @ (c - x), terms))
+    return rows
+
+
 def face_row(state, joint):
     """n . (C - P) with the normal n of the follower's face."""
     first, second = joint["bodies"]
@@ -470,7 +506,7 @@ def face_row(state, joint):
 
 
 JOINTS = {
-    "point_on_curve": curve_row,
+    "point_on_curve": lambda s, j: (curve_row if s.dimension == 2 else spatial_curve_rows)(s, j),
     "cam": lambda s, j: face_row(s, j) if "face" in j else curve_row(s, j),
     "revolute": lambda s, j: point_rows(s, j) + (parallel_rows(s, j) if s.dimension == 3 else []),
     "translational": lambda s, j: line_rows(s, j) + no_rotation_rows(s, j),
