@@ -728,3 +728,28 @@ def test_a_table_on_four_ropes():
     carried = [bool(history(tipped).is_active(f"rope{k}")[-1]) for k in range(4)]
     assert carried[0]
     assert not carried[3]
+
+
+@pytest.mark.parametrize("name", ["motion.npz", "motion.nc", "motion.zarr"])
+def test_files_hold_events_and_which_limits_were_active(name, tmp_path):
+    """Read with the model's own system, whose stops are springs."""
+    found = run()
+    jm.io.save_trajectory(found, tmp_path / name)
+    for system in (mechanisms(), found.system):
+        read = jm.io.load_trajectory(tmp_path / name, system)
+        assert read.system.structure.row_names == found.system.structure.row_names
+        own, expected = history(read), history(found)
+        assert own.names == expected.names
+        assert own.quantities == expected.quantities
+        assert own.kinds == expected.kinds
+        for one, other in zip(jax.tree.leaves(own), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_array_equal(one, other)
+        forces = (x.reactions().one_sided_force("floor") for x in (read, found))
+        np.testing.assert_array_equal(*forces)
+
+
+def test_tables_do_not_hold_them(tmp_path):
+    found = run()
+    jm.io.save_trajectory(found, tmp_path / "motion.csv")
+    with pytest.raises(jm.io.ModelError, match=r"column 'floor.multiplier' and the system no such"):
+        jm.io.load_trajectory(tmp_path / "motion.csv", mechanisms())

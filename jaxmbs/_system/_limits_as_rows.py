@@ -92,7 +92,8 @@ def restitution(groups: Sequence[ConstraintGroup], structure: Structure) -> Floa
 
 
 def _with_switches(group: ConstraintGroup) -> ConstraintGroup:
-    if not any(map(opens, group.primitives)):
+    # (A system that has its limits as rows already stays as it is.)
+    if _switched_places(group) is not None or not any(map(opens, group.primitives)):
         return group
     (primitive,) = group.primitives
     return dataclasses.replace(group, primitives=(switched(primitive, len(group.names)),))

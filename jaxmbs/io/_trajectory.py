@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from .. import _settings
 from .._custom_types import Setting
-from .._dynamics import Kinematics, Statistics, Trajectory
+from .._dynamics import Kinematics, LimitHistory, Statistics, Trajectory
 from .._dynamics._passages import Passage, Passages
 from .._errors import ModelError, optional
 from .._files import replacing
@@ -139,7 +139,11 @@ _STATES = ("times", "q", "v", "acceleration", "position_error", "velocity_error"
 _OWN = (*_STATES, "multipliers", "stopped")
 _ARRAYS = (*_OWN, "passages", "passage_count")
 _COUNTS = ("steps", "accepted", "rejected")
-TEXTS = ("result", "message", "elastic", "passed", "passages_remark")
+TEXTS = ("result", "message", "elastic", "passed", "passages_remark", "limits")
+
+# Events of rigid limits, and which were active; in files with `limit_` before each.
+_EVENTS = ("times", "limit", "kind", "before", "after", "impulse", "loss")
+_OF_LIMITS = tuple(f"limit_{name}" for name in (*_EVENTS, "active"))
 
 
 class Record(NamedTuple):
@@ -169,6 +173,11 @@ def _(motion: Trajectory) -> Record:
     arrays = {name: np.asarray(getattr(motion, name)) for name in _ARRAYS}
     counts = {name: np.asarray(getattr(motion.statistics, name)) for name in _COUNTS}
     texts = _texts_of(motion) | {"elastic": "yes" if motion.elastic else "no"}
+    limits = motion.limits
+    if limits is not None:
+        own = (np.asarray(getattr(limits, name)) for name in (*_EVENTS, "active"))
+        arrays |= dict(zip(_OF_LIMITS, own, strict=True))
+        texts["limits"] = json.dumps(limits.names)
     return Record(arrays | counts, texts, "m", motion.reactions, motion.system)
 
 
@@ -218,6 +227,8 @@ def trajectory_of(
 
     **Raises:** `ModelError` for what is missing, and for a file of another system.
     """
+    if "limits" in texts:
+        system = system.with_limits_as_rows()
     wanted = names_of(system.structure)
     there = {*arrays, *texts, *names}
     missing = sorted({"result", "message", *_ARRAYS, *_COUNTS, *wanted} - there)
@@ -243,6 +254,24 @@ def trajectory_of(
         system=system,
         message=texts["message"],
         elastic=texts.get("elastic") == "yes",
+        limits=_limits(arrays, system) if "limits" in texts else None,
+    )
+
+
+def _limits(arrays: Mapping[str, np.ndarray], system: AbstractSystem) -> LimitHistory:
+    """Events of rigid limits; what has no entry may have been left out."""
+    infos = [system.structure.rows[k] for k in system.structure.opening_rows]
+    none = np.zeros(0)
+    events = [np.asarray(arrays.get(f"limit_{name}", none)) for name in _EVENTS]
+    times, limit, kind, *others = events
+    return LimitHistory(
+        jnp.asarray(times),
+        jnp.asarray(limit.astype(int)),
+        jnp.asarray(kind.astype(int)),
+        *map(jnp.asarray, others),
+        active=jnp.asarray(arrays["limit_active"]),
+        names=tuple(info.name for info in infos),
+        quantities=tuple(info.quantity for info in infos),
     )
 
 
@@ -376,6 +405,14 @@ def _own(record: Record) -> dict[str, tuple]:
         "reached": ("time", "", "was this time reached"),
         "regular": ("time", "", "has the rank been kept since the time before"),
         "passages": ("passage", "s", "times at which singular configurations were passed"),
+        "limit_times": ("event", "s", "times of events of rigid limits"),
+        "limit_limit": ("event", "", "number of the limit"),
+        "limit_kind": ("event", "", "0 impact, 1 rest, 2 release"),
+        "limit_before": ("event", "m/s, rad/s", "rate of the gap before"),
+        "limit_after": ("event", "m/s, rad/s", "rate of the gap after"),
+        "limit_impulse": ("event", "N s, N m s", "impulse"),
+        "limit_loss": ("event", "J", "energy lost in the impact"),
+        "limit_active": ("time limit", "", "was this limit active"),
     }
     found = {}
     for name, values in record.arrays.items():
@@ -606,6 +643,12 @@ def _trajectory(columns: Mapping[str, Numbers], system: AbstractSystem) -> Traje
     if internal:
         q[:, internal] = take(*(structure.coordinates[k].name for k in internal))
     rows = [f"{row}.multiplier" for row in structure.row_names]
+    others = [name for name in columns if name.endswith(".multiplier") and name not in rows]
+    if others:
+        raise ModelError(
+            f"the table has a column {others[0]!r} and the system no such row: it belongs to "
+            "another system, or to a motion with rigid limits, which .npz files hold."
+        )
     multipliers = take(*rows) if rows else np.zeros((len(times), 0))
     none = jnp.asarray(0)
     return Trajectory(
@@ -750,7 +793,8 @@ def save_trajectory(
     """Write a motion, in the format of the file's ending. A file that is there is replaced, as a
     whole or not at all.
 
-    - `.npz` is lossless: every array of the `Trajectory`, with the names of rows and bodies.
+    - `.npz` is lossless: every array of the `Trajectory`, with the names of rows and bodies, and
+      the events of rigid limits.
     - `.csv` has one line for each saved time: time, the state of each body, force and torque of
       each joint and driver on its second body with its verdict (`.unique`, 1 or 0), residuals,
       then accelerations of bodies and multipliers of rows.
@@ -779,8 +823,10 @@ def save_trajectory(
 def load_trajectory(path: Setting[str | Path], system: AbstractSystem) -> Trajectory:
     """Read what `save_trajectory` wrote of a `Trajectory`.
 
-    A `.csv` does not contain steps, passages, the result and the formulation: they are read as
-    none, successful and rigid (verdicts with compliances are in the file, and not computed again).
+    A `.csv` does not contain steps, passages, the result, the formulation and events of rigid
+    limits: they are read as none, successful and rigid (verdicts with compliances are in the file,
+    and not computed again). Of a motion with rigid limits the system is that with its limits as
+    rows, whose coefficients of restitution are those of the model.
 
     **Arguments:** `path`; `system`: whose motion it is.
 
