@@ -1,6 +1,7 @@
 """The package as people take it: a wheel and a source distribution, installed in an environment of
 their own and used from a folder that has nothing to do with this one."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 
 import jaxmbs
@@ -45,9 +47,10 @@ if __name__ == "another":
 WRONG = '    jm.simulate(system, "here")\n'
 
 
-def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """In a process that knows nothing of this checkout but what is installed."""
-    own = {k: x for k, x in os.environ.items() if not k.startswith("PYTHON")}
+def _run(*command: str | Path, cwd: Path, **others: str) -> subprocess.CompletedProcess[str]:
+    """In a process that knows nothing of this checkout but what is installed. `others`: more
+    variables of its environment."""
+    own = {k: x for k, x in os.environ.items() if not k.startswith("PYTHON")} | others
     return subprocess.run(
         [*map(str, command)], cwd=cwd, env=own, capture_output=True, text=True, check=False
     )
@@ -127,6 +130,33 @@ def test_typed_script(environment, tmp_path):
     assert re.findall(r"(\w+\.py):(\d+):\d+ - error", checked.stdout) == [
         ("wrong.py", str(wrong.read_text().count("\n")))
     ], checked.stdout + checked.stderr
+
+
+def test_notebook(environment, tmp_path):
+    """Its kernel is the fresh environment's; the last cell shows a table as HTML."""
+    kernel = tmp_path / "kernels" / "fresh" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    launch = [environment / "bin" / "python", "-m", "ipykernel_launcher", "-f"]
+    argv = [*map(str, launch), "{connection_file}"]
+    kernel.write_text(json.dumps({"argv": argv, "display_name": "fresh", "language": "python"}))
+    cells = [
+        "import jax\nimport jaxmbs as jm\nprint(jm.__file__)",
+        "jax.config.update('jax_enable_x64', True)",
+        "jm.lint(jm.mechanisms.get('door'))",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(x) for x in cells])
+    path = tmp_path / "door.ipynb"
+    nbformat.write(book, path)
+    run = "import sys, nbformat, nbclient\nbook = nbformat.read(sys.argv[1], 4)\n"
+    run += "nbclient.NotebookClient(book, kernel_name='fresh', timeout=120).execute()\n"
+    run += "nbformat.write(book, sys.argv[1])\n"
+    others = {"JUPYTER_PATH": str(tmp_path), "IPYTHONDIR": str(tmp_path)}
+    done = _run(sys.executable, "-c", run, path, cwd=tmp_path, **others)
+    assert done.returncode == 0, done.stderr
+    first, _, last = (cell.outputs for cell in nbformat.read(path, 4).cells)
+    assert str(environment) in first[0].text
+    assert [x.output_type for x in last] == ["execute_result"], last
+    assert "JM" in last[0].data["text/html"]
 
 
 @pytest.mark.parametrize("python", ["here", "environment"])
