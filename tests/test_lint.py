@@ -175,6 +175,17 @@ def with_contact() -> dict[str, Any]:
     return content
 
 
+def with_tendon(*forces: dict[str, Any]) -> dict[str, Any]:
+    """A tendon along the four-bar."""
+    content = four_bar()
+    ends = [content["body"][k]["position"] for k in (0, -1)]
+    bodies = [content["body"][k]["name"] for k in (0, -1)]
+    tendon = {"name": "cord", "type": "path_tendon", "bodies": bodies, "points": ends}
+    content["joint"].append(tendon)
+    content["force"] += forces
+    return content
+
+
 def resting(offset: float = 0.0) -> dict[str, Any]:
     return {"type": "linear", "rate": 0.0, "offset": offset}
 
@@ -272,6 +283,7 @@ PLANTED: dict[str, tuple[Callable[[], dict[str, Any]], tuple[str, ...], str]] = 
         "buffer",
     ),
     "a sphere within a half-space": (with_contact, ("JM507",), "touch"),
+    "a tendon without a force": (with_tendon, ("JM508",), "cord"),
     "a driver that rests": (at_rest, ("JM503",), "motor"),
     "a broken triangle inequality": (
         lambda: with_inertia(0.1, 0.1, 0.25),
@@ -364,6 +376,10 @@ class TestPlantedDefects:
         assert tuple(x.code for x in found.found) == codes, str(found)
         assert any(part in name for name in named(found, codes[0]))
         assert part in str(found)
+
+    def test_a_tendon_with_a_spring(self):
+        spring = {"name": "pull", "type": "axial_spring", "joint": "cord", "stiffness": 10.0}
+        assert not findings_in(with_tendon(spring)).of("JM508")
 
     @pytest.mark.parametrize("factor", [1e3, 1e4])
     def test_a_joint_in_other_units(self, factor):
@@ -464,7 +480,7 @@ class TestPlantedDefects:
 class TestRules:
     def test_codes_are_different_and_texts_are_sentences(self):
         codes = [rule.code for rule in RULES]
-        assert len(set(codes)) == len(codes) == 24
+        assert len(set(codes)) == len(codes) == 25
         assert codes == sorted(codes)
         assert all(rule.text.endswith(".") and len(rule.text) > 80 for rule in RULES)
 

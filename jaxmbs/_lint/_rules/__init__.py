@@ -21,6 +21,7 @@ from ._constraints import (
 from ._setup import (
     IdleForce,
     IdleMotor,
+    IdleTendon,
     InconsistentVelocity,
     Island,
     OpenJoint,
@@ -56,5 +57,6 @@ RULES: tuple[AbstractRule, ...] = (
     IdleMotor(),
     PressedStop(),
     OverlappingContact(),
+    IdleTendon(),
     Release(),
 )

@@ -9,7 +9,13 @@ import numpy as np
 
 from ..._checks import listed
 from ..._dynamics import overlap_sentences
-from ..._forces import AbstractBodyForce, meant_by, Motor
+from ..._forces import (
+    AbstractBodyForce,
+    AbstractJointForce,
+    AbstractJointFriction,
+    meant_by,
+    Motor,
+)
 from ..._system import Model
 from .._findings import Finding, Part, Severity
 from .._subject import Subject
@@ -147,6 +153,29 @@ class IdleMotor(AbstractRule):
             why = "its command is zero" if controller is None else "the gains of its PID are zero"
             does = "does nothing" if motor.actuator.passive else "brakes and never drives"
             yield self.finding(f"motor {motor.name!r} {does}: {why}", [Part("force", motor.name)])
+
+
+class IdleTendon(AbstractRule):
+    """A tendon along which nothing acts."""
+
+    code: ClassVar[str] = "JM508"
+    name: ClassVar[str] = "idle-tendon"
+    severity: ClassVar[Severity] = Severity.WARNING
+    text: ClassVar[str] = (
+        "A tendon has no row, and no spring, motor, stop, friction or driver names it as its "
+        "joint, so that it does nothing. Give it one, or leave it out; a rope that holds a length "
+        "is `rope`."
+    )
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        model, kinds = subject.model, (AbstractJointForce, AbstractJointFriction)
+        used = {force.joint for force in model.forces if isinstance(force, kinds)}
+        used |= {driver.joint for driver in model.drivers}
+        for joint in model.joints:
+            if not joint.constrains and joint.name not in used:
+                yield self.finding(
+                    f"nothing acts along the tendon {joint.name!r}", [Part("joint", joint.name)]
+                )
 
 
 class PressedStop(AbstractRule):
