@@ -565,7 +565,9 @@ def beginning_of(
     return Beginning(start_of(system, integration, q, v, grid, adjoint), valid, ordered)
 
 
-@program
+# In line: of a program within another one JAX traces the values before it differentiates them, a
+# quarter of what it takes to trace the gradient of a run.
+@program(inline=True)
 def run_in_one(
     system: AbstractSystem,
     integration: Integration,
