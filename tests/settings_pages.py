@@ -51,6 +51,7 @@ PAGES: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Any, ...]]]] = 
             "rate": (*NO_COUNT, 0, 1000),
             "title": (3, True, ["A"], int),
             "dpi": (*NO_COUNT, 1),
+            "visuals": (3, None, "box", ["box"], [1]),
         },
     ),
 }

@@ -48,6 +48,7 @@ def _examples_of(kind: str, dimension: int) -> list[dict[str, Any]]:
         "use": _examples.USES[dimension],
         "assembly": (_examples.ASSEMBLIES[dimension],),
         "cylinder": (_examples.CYLINDERS[dimension],),
+        "visual": _visuals(dimension),
     }
     if kind in plain:
         return [dict(entry) for entry in plain[kind]]
@@ -55,11 +56,23 @@ def _examples_of(kind: str, dimension: int) -> list[dict[str, Any]]:
     return [{"name": f"new {k}", "type": word, **x} for k, (word, x) in enumerate(several)]
 
 
+def _visuals(dimension: int) -> list[dict[str, Any]]:
+    """Visual shapes of that dimension; the mesh is one that exists."""
+    mesh = str(Path(__file__).parent / "wedge.stl")
+    found: list[dict[str, Any]] = [
+        {"type": word, **entry}
+        for word, several in _examples.VISUALS.items()
+        for entry in several
+        if len(entry["at"]) == dimension
+    ]
+    return [entry | ({"file": mesh} if "file" in entry else {}) for entry in found]
+
+
 def _models() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every example, added to the small models of the reference."""
     for dimension in (2, 3):
         base = copy.deepcopy(dict(_examples.BASES[dimension]))
-        kinds = ["body", "joint", "driver", "assembly", "use", "cylinder"]
+        kinds = ["body", "joint", "driver", "visual", "assembly", "use", "cylinder"]
         # Most examples of forces are of the plane.
         kinds += ["force", "compliance"] if dimension == 2 else ["force", "element"]
         whole = copy.deepcopy(base)
@@ -162,6 +175,8 @@ def test_every_key_has_an_example():
         assert keys(cls) | extra == shown(forces[word]), word
     for word, cls in _registry.CONTACT_SHAPES.items():
         assert keys(cls) == shown(_examples.CONTACT_SHAPES[word]), word
+    for word, cls in _registry.VISUALS.items():
+        assert keys(cls) <= shown(_examples.VISUALS[word]), word
     for classes, examples in (
         (_registry.MOTIONS, _examples.MOTIONS),
         (_registry.ACTUATORS, _examples.ACTUATORS),

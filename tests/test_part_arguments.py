@@ -3,6 +3,7 @@ be, is refused with one sentence that names it."""
 
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -117,6 +118,22 @@ def _elastic() -> spatial.ModalBody:
     )
 
 
+def _looks() -> list[Any]:
+    """One visual shape of each kind."""
+    place: dict[str, Any] = {"at": (0.1, 0.2, 0.3), "color": "#4682b4"}
+    turned = place | {"orientation": (1.0, 0.0, 2.0, 0.0)}
+    along = place | {"axis": (0.0, 1.0, 0.0)}
+    return [
+        shapes.VisualBox("arm", (0.1, 0.2, 0.3), **turned),
+        shapes.VisualCylinder("arm", 0.1, 0.4, **along),
+        shapes.VisualCapsule("arm", 0.1, 0.4, **along),
+        shapes.VisualSphere("arm", 0.1, **place),
+        shapes.VisualTube("arm", 0.2, 0.1, 0.4, **along),
+        shapes.VisualPolygon("arm", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)], 0.1, **turned),
+        shapes.VisualMesh("arm", Path(__file__).parent / "wedge.stl", scale=0.5, **turned),
+    ]
+
+
 def examples() -> dict[str, Any]:
     """A part of every public class, each argument given."""
     found: dict[str, Any] = {}
@@ -134,6 +151,7 @@ def examples() -> dict[str, Any]:
     for dimension in (2, 3):
         found |= {f"{type(x).__name__} {dimension}": x for x in _written(dimension)}
     found |= {f"generalized {type(x).__name__}": x for x in _generalized()}
+    found |= {type(x).__name__: x for x in _looks()}
     return found | {"modal body": _elastic()}
 
 
@@ -237,12 +255,15 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "reduced": (3, None, "x", [], {}, len, np.eye(3)),
     "rows": (0, -1, True, 2.5, None, [], ["a", "a"], [3]),
     "quantity": ("mass", 3, None),
+    "color": (3, "mauve", "#12", (1.0, 0.0), (2.0, 0.0, 0.0), len),
+    "file": (3, None, "", "lost.stl", "part.step"),
+    "scale": (0.0, -1.0, "1", (1.0, 0.0, 1.0), (1.0, 2.0), np.nan, True),
     "rotation": (np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3)), "1", np.full((3, 3), np.nan)),
 }
 # A polynomial may have as many terms, a table as many entries, a Pfaffian row as many columns.
-_ANY_LENGTH = ("coefficients", "radii", "vertices")
+_ANY_LENGTH = ("coefficients", "radii", "vertices", "outline")
 # A sphere is of the plane or of space by the point alone.
-_ANY_DIMENSION = (shapes.ContactSphere,)
+_ANY_DIMENSION = (shapes.ContactSphere, *(type(x) for x in _looks()))
 
 
 def _is_longer(value: Any, given: Any) -> bool:

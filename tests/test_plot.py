@@ -16,9 +16,14 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.offsetbox import AnchoredOffsetbox
+from matplotlib.patches import PathPatch
 
 from jaxmbs import analyze, mechanisms
+from jaxmbs._drawing import scene
+from jaxmbs._drawing._solids import box, prism, tube
 from jaxmbs.plot import draw_mechanism
+from jaxmbs.plot._shapes import outline, PlanarPicture, set_limits, Surface
 
 
 @functools.cache
@@ -116,3 +121,87 @@ def test_pictures_are_saved(name: str, tmp_path: Path):
     # A page with something on it, and most of it left free.
     grey = plt.imread(path)[..., :3].mean(axis=-1)
     assert 0.01 < np.mean(grey < 0.95) < 0.5
+
+
+# --------------------------------------------------------------------------------------------------
+# Shapes.
+# --------------------------------------------------------------------------------------------------
+
+
+_WHITE = (1.0, 1.0, 1.0)
+
+
+def _area(path: Any) -> float:
+    """The area within a path, of holes less than nothing."""
+    total = 0.0
+    for loop in path.to_polygons(closed_only=False):
+        x, y = np.asarray(loop).T
+        total += 0.5 * float(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y))
+    return total
+
+
+def test_outlines_are_those_of_the_shapes():
+    """Also with hollow corners and holes, and turned."""
+    corners = np.array([[0, 0], [3, 0], [3, 1], [1, 1], [1, 2], [0, 2]], float)
+    assert _area(outline(prism(corners, -0.1, 0.1, _WHITE))) == pytest.approx(4.0)
+    polygon = 24 / 2 * np.sin(2 * np.pi / 24)
+    ring = tube(0.5, 0.3, 0.1, _WHITE, 24)
+    assert _area(outline(ring)) == pytest.approx(polygon * (0.25 - 0.09))
+    c, s = np.cos(0.4), np.sin(0.4)
+    turned = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+    seen = outline(box((2.0, 1.0, 0.5), _WHITE).placed(np.zeros(3), turned))
+    assert _area(seen) == pytest.approx((2.0 * c + 0.5 * s) * 1.0)
+
+
+def test_patches_lie_where_bodies_are():
+    model = mechanisms.get("four-bar-chain")
+    system = model.system()
+    q = np.asarray(system.reference_q)[None] + np.linspace(0.0, 1.0, 3)[:, None]
+    drawn = scene(system, None, q)
+    figure = plt.figure()
+    axes = figure.add_subplot()
+    picture = PlanarPicture(axes, drawn)
+    set_limits(axes, drawn, 0.1)
+    picture.show(2)
+    patches = [p for p in axes.patches if isinstance(p, PathPatch)]
+    solids = [(body, solid) for body in drawn.bodies for solid in body.solids]
+    found = []
+    for patch in patches:
+        moved = (patch.get_transform() - axes.transData).transform(patch.get_path().vertices)
+        found.append((*moved.min(axis=0), *moved.max(axis=0)))
+    for body, solid in solids:
+        x, y, angle = body.position[2][0], body.position[2][1], 2.0 / 2
+        c, s = np.cos(angle), np.sin(angle)
+        if body.name == "ground":
+            x, y, c, s = 0.0, 0.0, 1.0, 0.0
+        corners = np.array([(x + c * u - s * v, y + s * u + c * v) for u, v, _ in solid.vertices])
+        wanted = (*corners.min(axis=0), *corners.max(axis=0))
+        assert any(np.allclose(own, wanted, atol=1e-9) for own in found), body.name
+    # The ground is told from bodies without colour.
+    hatched = [patch for patch in patches if patch.get_hatch()]
+    assert len(hatched) == sum(body.name == "ground" for body, _ in solids) > 0
+
+
+def test_hidden_sides_are_left_out_in_space():
+    figure = _figure("table")
+    axes: Any = figure.axes[0]
+    (surface,) = [own for own in axes.collections if isinstance(own, Surface)]
+    axes.view_init(90.0, -90.0)
+    figure.canvas.draw()
+    above = len(surface.get_facecolor())
+    axes.view_init(-90.0, -90.0)
+    figure.canvas.draw()
+    below = len(surface.get_facecolor())
+    # What is seen from above is not seen from below; of closed surfaces nothing else is left out
+    # but what is seen from its edge.
+    assert above + below <= surface.triangles
+    assert above + below > 0.7 * surface.triangles
+
+
+def test_gravity_is_an_arrow_where_there_is_any():
+    def arrows(name: str) -> int:
+        (axes,) = _figure(name).axes
+        return sum(isinstance(own, AnchoredOffsetbox) for own in axes.artists)
+
+    assert arrows("four-bar-chain") == 1
+    assert arrows("mobile-robot") == 0

@@ -29,6 +29,18 @@ if _TYPE_CHECKING:
         Sphere as Sphere,
         Tube as Tube,
     )
+    from ._visuals import (
+        AbstractAxialVisual as AbstractAxialVisual,
+        AbstractTurnedVisual as AbstractTurnedVisual,
+        AbstractVisual as AbstractVisual,
+        VisualBox as VisualBox,
+        VisualCapsule as VisualCapsule,
+        VisualCylinder as VisualCylinder,
+        VisualMesh as VisualMesh,
+        VisualPolygon as VisualPolygon,
+        VisualSphere as VisualSphere,
+        VisualTube as VisualTube,
+    )
     from .base import (
         AbstractBody as AbstractBody,
         AbstractBodyInertia as AbstractBodyInertia,
@@ -76,6 +88,18 @@ else:
             "Cylinder",
             "Sphere",
             "Tube",
+        ),
+        "_visuals": (
+            "AbstractAxialVisual",
+            "AbstractTurnedVisual",
+            "AbstractVisual",
+            "VisualBox",
+            "VisualCapsule",
+            "VisualCylinder",
+            "VisualMesh",
+            "VisualPolygon",
+            "VisualSphere",
+            "VisualTube",
         ),
         "base": (
             "AbstractBody",

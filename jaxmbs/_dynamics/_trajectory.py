@@ -374,7 +374,7 @@ class Trajectory(AbstractAnswer):
 
     def animate(self, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write a moving picture, .gif or .mp4: `jaxmbs.plot.animate` of this trajectory, with its
-        settings (`speed`, `rate`, `title`, `dpi`).
+        settings (`speed`, `rate`, `title`, `dpi`, `visuals`).
 
         **Raises:** as that function, and `ModelError` without the extra `cli`.
         """

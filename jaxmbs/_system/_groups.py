@@ -433,6 +433,33 @@ def drawn_ways(
     return found
 
 
+class DrawnFrame(NamedTuple):
+    """Frames of one marker of each part of a group, and those of their bodies, in the world:
+    origins (parts, dim) and axes (parts, dim, dim) as columns."""
+
+    origin: Float[Array, "parts dim"]
+    rotation: Float[Array, "parts dim dim"]
+    body_origin: Float[Array, "parts dim"]
+    body_rotation: Float[Array, "parts dim dim"]
+
+
+def drawn_frames(
+    groups: Sequence[ConstraintGroup | ForceGroup], q: Float[Array, " extended_q"]
+) -> list[tuple[DrawnFrame, ...]]:
+    """For each group the frames of its markers, none where coordinates stand in the place of
+    frames."""
+
+    def both(marker: AbstractMarker, own: Float[Array, " nq"]) -> DrawnFrame:
+        frame: Any = marker.frame(own)
+        body: Any = marker.body_frame(own)
+        return DrawnFrame(frame.origin, frame.rotation, body.origin, body.rotation)
+
+    placed = [k for k, group in enumerate(groups) if all(m.located for m in group.markers)]
+    found = of_markers(both, [groups[k] for k in placed], q)
+    own = dict(zip(placed, found, strict=True))
+    return [own.get(k, ()) for k in range(len(groups))]
+
+
 def motion_of(
     groups: Sequence[AnyGroup],
     q: Float[Array, " extended_q"],

@@ -8,7 +8,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from .. import _checks, _settings
-from .._bodies import AbstractBody, AbstractElement, GeneralizedBody
+from .._bodies import AbstractBody, AbstractElement, AbstractVisual, GeneralizedBody
 from .._bodies._generalized_body import EnergyFunction, ForceFunction, MassFunction, StateEnergy
 from .._compliances import AbstractCompliance
 from .._constraints import AbstractConstraint, AbstractJoint, Driver
@@ -18,6 +18,7 @@ from .._forces import AbstractForce
 from .._geometry import Quantity
 from .._parameters import Parameters
 from ._multibody import MultibodySystem
+from ._structure import GROUND
 
 
 class Model(eqx.Module):
@@ -28,6 +29,7 @@ class Model(eqx.Module):
     parts of `jaxmbs.planar` or `jaxmbs.spatial`; `elements`: between bodies; `compliances`: parts
     of `jaxmbs.elastic`; `gravity`: m/s^2;
     `precision`: the precision of positions and directions (see `MultibodySystem`);
+    `visuals`: shapes of bodies in pictures (`jaxmbs.shapes`), which no system holds;
     `remark`: which of its numbers were chosen rather than given by its source, shown wherever the
     model is; `parameters`: as the reader of model files makes them.
     """
@@ -40,6 +42,7 @@ class Model(eqx.Module):
     forces: tuple[AbstractForce, ...]
     elements: tuple[AbstractElement, ...]
     compliances: tuple[AbstractCompliance, ...]
+    visuals: tuple[AbstractVisual, ...]
     gravity: Float[Array, " dim"] | None = eqx.field(converter=optional(GRAVITY, "none"))
     precision: Scalar | None = eqx.field(converter=optional(PRECISION, "from the digits"))
     # Of numbers of a file that may be rounded, or be exact.
@@ -60,6 +63,7 @@ class Model(eqx.Module):
         forces: Sequence[AbstractForce] = (),
         elements: Sequence[AbstractElement] = (),
         compliances: Sequence[AbstractCompliance] = (),
+        visuals: Sequence[AbstractVisual] = (),
         gravity: Numbers | None = None,
         precision: Numbers | None = None,
         remark: str = "",
@@ -77,6 +81,9 @@ class Model(eqx.Module):
         self.forces = _settings.parts(forces, AbstractForce, "forces")
         self.elements = _settings.parts(elements, AbstractElement, "elements")
         self.compliances = _settings.parts(compliances, AbstractCompliance, "compliances")
+        self.visuals = _settings.parts(visuals, AbstractVisual, "visuals")
+        for visual in self.visuals:
+            _refuse_visual(visual, self.bodies, dimension)
         self.gravity = None if gravity is None else _checks.real(gravity, (dimension,), "gravity")
         self.precision = PRECISION(precision)
         self.possible_precision = None
@@ -102,6 +109,25 @@ class Model(eqx.Module):
             known = _checks.concrete(self.possible_precision)
             system.structure.possible_precision = None if known is None else float(known)
         return system
+
+
+def _refuse_visual(visual: AbstractVisual, bodies: Sequence[AbstractBody], dimension: int) -> None:
+    """
+    **Raises:** `ValueError` for a visual shape of an unknown body, or of another dimension.
+    """
+    said = f"the visual {visual.kind} of {_checks.shown(visual.body)}"
+    names = [name for body in bodies for name in (body.name, *body.sites())]
+    if visual.body != GROUND and visual.body not in names:
+        known = _checks.listed(dict.fromkeys((*names, GROUND)))
+        raise ValueError(f"{said}: that body was never declared; there are {known}.")
+    if visual.at is not None and visual.at.shape != (dimension,):
+        raise ValueError(
+            f"{said}: at has {visual.at.shape[0]} numbers and the model {dimension} dimensions."
+        )
+    wrong = "orientation" if dimension == 2 else "angle"
+    if getattr(visual, wrong, None) is not None:
+        right = "angle" if dimension == 2 else "orientation"
+        raise ValueError(f"{said}: a model of {dimension} dimensions has `{right}`, not `{wrong}`.")
 
 
 # --------------------------------------------------------------------------------------------------

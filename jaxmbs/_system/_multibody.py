@@ -57,7 +57,9 @@ from ._groups import (
     arms_of,
     BodyGroup,
     ConstraintGroup,
+    drawn_frames,
     drawn_ways,
+    DrawnFrame,
     ElementGroup,
     ForceGroup,
     frames_of,
@@ -832,6 +834,16 @@ class MultibodySystem(AbstractSystem):
         dim), whose points coincide where there is no circle."""
         coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
         return drawn_ways((*self.constraint_groups, *self.force_groups), coordinates)
+
+    def drawn_frames(
+        self, q: Float[Array, " nq"]
+    ) -> tuple[list[tuple[DrawnFrame, ...]], list[tuple[DrawnFrame, ...]]]:
+        """Frames of all markers at q, and those of their bodies: for each group of constraints, and
+        for each group of forces."""
+        coordinates = self._with_ground(q, jnp.zeros(self.structure.nv, q.dtype))[0]
+        found = drawn_frames((*self.constraint_groups, *self.force_groups), coordinates)
+        count = len(self.constraint_groups)
+        return found[:count], found[count:]
 
     @state_method()
     def release_options(

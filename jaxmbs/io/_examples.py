@@ -573,6 +573,74 @@ COMPLIANCES: Mapping[str, dict[str, Any]] = {
     },
 }
 
+_TURNED_LOOK: dict[str, Any] = {"orientation": [0.8, 0.0, 0.0, 0.6], "color": "#4682b4"}
+
+# Of space, but for what lies in the plane.
+VISUALS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "box": (
+        {"body": "bar", "size": [1.0, 0.1, 0.05], "at": [0.1, 0.0, 0.0], **_TURNED_LOOK},
+        {"body": "bar", "size": [1.0, 0.1, 0.05], "at": [0.1, 0.0], "angle": 0.1},
+    ),
+    "cylinder": (
+        {
+            "body": "rod",
+            "radius": 0.05,
+            "length": 0.4,
+            "at": [0.1, 0.0, 0.0],
+            "axis": [1, 0, 0],
+            "color": "#4682b4",
+        },
+    ),
+    "capsule": (
+        {
+            "body": "rod",
+            "radius": 0.05,
+            "length": 0.4,
+            "at": [0.1, 0.0, 0.0],
+            "axis": [1, 0, 0],
+            "color": "#d62728",
+        },
+    ),
+    "sphere": ({"body": "rod", "radius": 0.1, "at": [0.3, 0.0, 0.0], "color": "#d4a72c"},),
+    "tube": (
+        {
+            "body": "rod",
+            "radius": 0.06,
+            "inner_radius": 0.04,
+            "length": 0.4,
+            "at": [-0.1, 0.0, 0.0],
+            "axis": [1, 0, 0],
+            "color": "#8a8f98",
+        },
+    ),
+    "polygon": (
+        {
+            "body": "bar",
+            "outline": [[-0.5, 0.0], [0.5, 0.0], [0.0, 0.3]],
+            "height": 0.02,
+            "at": [0.0, 0.0, 0.1],
+            **_TURNED_LOOK,
+        },
+        {
+            "body": "bar",
+            "outline": [[-0.5, 0.0], [0.5, 0.0], [0.0, 0.3]],
+            "height": 0.02,
+            "at": [0.0, 0.1],
+            "angle": 0.1,
+        },
+    ),
+    "mesh": (
+        {
+            "body": "ground",
+            "file": "meshes/frame.stl",
+            "at": [0.0, 0.0, -0.1],
+            "scale": [0.001, 0.001, 0.001],
+            **_TURNED_LOOK,
+        },
+        {"body": "ground", "file": "meshes/frame.stl", "at": [0.0, -0.1], "angle": 0.1},
+    ),
+}
+
 USES: Mapping[int, tuple[dict[str, Any], ...]] = {
     2: (
         {

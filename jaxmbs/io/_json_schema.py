@@ -21,6 +21,7 @@ from ._registry import (
     MOTIONS,
     SYNONYMS,
     TYPED_BODIES,
+    VISUALS,
 )
 
 
@@ -98,6 +99,7 @@ def _of_dimension(dimension: int) -> Schema:
         "force": _of_types(FORCES, dimension),
         "compliance": _of_types(COMPLIANCES, dimension),
         "element": _of_types(ELEMENTS[dimension], dimension),
+        "visual": _of_types(VISUALS, dimension),
         "cylinder": _table(keys_of(Cylinder), dimension),
         "use": _table(keys_of(USES[dimension]), dimension),
     }

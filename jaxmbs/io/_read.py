@@ -41,7 +41,9 @@ def read_model(path: Setting[str | Path]) -> Model:
     _settings.path(path, "path")
     # Whatever a file system admits in a name, reports print.
     stem = "".join(c if c.isprintable() else "?" for c in Path(path).stem)
-    model = model_from_tables(content := read_toml(path), default_name=stem)
+    content = read_toml(path)
+    _locate_meshes(content, Path(path).absolute().parent)
+    model = model_from_tables(content, default_name=stem)
     if "precision" in content:
         return model
     return with_digits(model, digits_of_tables(read_toml(path, written)))
@@ -81,6 +83,23 @@ def model_from_tables(
     except ValueError as error:
         raise ModelError(str(error)) from None
     return model
+
+
+def _locate_meshes(content: Mapping[str, Any], folder: Path) -> None:
+    """Make paths of meshes absolute, which are relative to the model file."""
+    for entry in _entries(content, "visual"):
+        named = entry.get("file")
+        # Another value is refused where the shape is made.
+        if isinstance(named, str) and named:
+            entry["file"] = str(folder / named)
+    for assembly in _entries(content, "assembly"):
+        _locate_meshes(assembly, folder)
+
+
+def _entries(content: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    """The tables of one kind, without what is none."""
+    tables = content.get(kind)
+    return [own for own in tables if isinstance(own, dict)] if isinstance(tables, list) else []
 
 
 def _head(content: Mapping[str, Any]) -> int:

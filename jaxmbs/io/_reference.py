@@ -5,6 +5,7 @@ keys.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._bodies._visuals import COLOURS
 from .._constraints import Driver
 from .._fields import Key, keys_of
 from . import _examples
@@ -21,6 +22,7 @@ from ._registry import (
     JOINTS,
     MOTIONS,
     TYPED_BODIES,
+    VISUALS,
 )
 from ._write import tables_text
 
@@ -66,10 +68,10 @@ at = [0.0, 0.0]
 | parameters | a table |  | none | numbers by name, which expressions use |
 
 Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`,
-`[[element]]`, and what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
+`[[element]]`, `[[visual]]`, and what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
 Names hold no comma, full stop or quote. All numbers of places and directions are those of the
-reference configuration, along the world's axes. Any part has a `name`; motions, shapes, actuators and
-controllers have none.
+reference configuration, along the world's axes. Any part has a `name`; motions, shapes, visual shapes,
+actuators and controllers have none.
 
 Numbers are varied in sweeps and designs by the same words, `points` as `at` and `rotation` as
 `orientation`: `bodies.arm.mass`, `joints.A.at.x`, `parameters.length`. `x` in a unit is that of the
@@ -86,6 +88,13 @@ MOTIONS_TEXT = """Also the `reference` (x: m or rad) and the `command` (x: V, N 
 ELEMENTS_TEXT = """Inertia that is felt between two bodies: of a rotor behind a gear, which turns with the
 joint and faster than it (MJCF: `armature`). They add to the mass matrix, and have no place of their
 own.
+"""
+
+VISUALS_TEXT = f"""How bodies look in pictures, reports and the viewer. A visual shape has no mass and touches nothing.
+Its place is given in the frame of its body (of a rigid body: centre of mass and body axes), for the
+ground in the world. A body may have several; one that has none is drawn by its `shape`, or by what
+follows from its joints. Colours are `#rrggbb` or one of {", ".join(COLOURS)}. Numbers may be
+expressions; they are no numbers that could be varied.
 """
 
 NUMBERS = """## Numbers: expressions and axes of bodies
@@ -315,6 +324,7 @@ def reference() -> str:
                 _typed("element", "E", _examples.ELEMENTS),
                 ELEMENTS_TEXT,
             ),
+            _section("`[[visual]]`", VISUALS, _looks(), VISUALS_TEXT),
             _assemblies(uses),
             _section(
                 "`[[cylinder]]`",
@@ -377,6 +387,17 @@ def _typed(kind: str, letter: str, examples: Mapping[str, Sequence[Mapping[str, 
             {"name": f"{letter}{k}", "type": word, **entry}
             for k, (word, entry) in enumerate(entries, start=1)
         ],
+    )
+
+
+def _looks() -> str:
+    entries: list[Mapping[str, Any]] = [
+        {"type": word, **entry} for word, several in _examples.VISUALS.items() for entry in several
+    ]
+    return "\n\n".join(
+        f"# dimension = {dimension}\n{tables_text('visual', own).strip()}"
+        for dimension in (3, 2)
+        if (own := [x for x in entries if len(x["at"]) == dimension])
     )
 
 

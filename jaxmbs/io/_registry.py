@@ -176,6 +176,17 @@ ELEMENTS: Mapping[int, Mapping[str, type[Any]]] = MappingProxyType(
         ),
     }
 )
+VISUALS: Mapping[str, type[Any]] = _Kinds(
+    {
+        "box": lambda: shapes.VisualBox,
+        "cylinder": lambda: shapes.VisualCylinder,
+        "capsule": lambda: shapes.VisualCapsule,
+        "sphere": lambda: shapes.VisualSphere,
+        "tube": lambda: shapes.VisualTube,
+        "polygon": lambda: shapes.VisualPolygon,
+        "mesh": lambda: shapes.VisualMesh,
+    }
+)
 # What an applied force follows, the default first: one class each, of the same keys.
 FOLLOWS: Mapping[str, type[Any]] = _Kinds(
     {"world": lambda: forces.Applied, "body": lambda: forces.Following}
@@ -190,6 +201,7 @@ TYPES: Mapping[str, Mapping[int, Mapping[str, type[Any]]]] = MappingProxyType(
         "force": {2: FORCES, 3: FORCES},
         "compliance": {2: COMPLIANCES, 3: COMPLIANCES},
         "element": ELEMENTS,
+        "visual": {2: VISUALS, 3: VISUALS},
         "motion": {2: MOTIONS, 3: MOTIONS},
         "contact_shape": {2: CONTACT_SHAPES, 3: CONTACT_SHAPES},
         "actuator": {2: ACTUATORS, 3: ACTUATORS},

@@ -14,7 +14,7 @@ import numpy as np
 import tomlkit
 from tomlkit.items import AoT, Item, Table
 
-from .._bodies import AbstractBody, GeneralizedBody, PlanarParticle, SpatialParticle
+from .._bodies import AbstractBody, AbstractVisual, GeneralizedBody, PlanarParticle, SpatialParticle
 from .._compliances import BodyCompliance
 from .._constraints import AbstractMotion
 from .._fields import fields_of, keys_of
@@ -61,9 +61,12 @@ def source_tables(model: Model, entry: Entry) -> dict[str, Any] | None:
     content = json.loads(model.parameters.source)
     content["name"] = model.name
     read = model_from_tables(content)
+    seen = (read.visuals,)
     try:
         if _set_free_numbers(content, model.parameters, read.parameters):
             read = model_from_tables(content)
+        if not _shows(model, (*seen, read.visuals)):
+            return None
         if _same(read, model):
             return content
         _set_parts(content, model, read, entry)
@@ -77,10 +80,16 @@ def source_tables(model: Model, entry: Entry) -> dict[str, Any] | None:
 def _same(read: Model, model: Model) -> bool:
     """Has what is read from the file the same parts, number for number, and does it follow from
     the same numbers?"""
-    groups = (*GROUPS.values(), "gravity")
+    groups = (*(group for group in GROUPS.values() if group != "visuals"), "gravity")
     return _follows(read.parameters, model.parameters) and all(
         bool(eqx.tree_equal(getattr(read, group), getattr(model, group))) for group in groups
     )
+
+
+def _shows(model: Model, seen: tuple[tuple[AbstractVisual, ...], ...]) -> bool:
+    """Does the model look as what is read from the file, before or after its numbers are set? Looks
+    do not follow numbers that are changed in Python."""
+    return any(bool(eqx.tree_equal(model.visuals, own)) for own in seen)
 
 
 def _follows(read: Parameters | None, now: Parameters | None) -> bool:
@@ -126,6 +135,8 @@ def _set_parts(content: dict[str, Any], model: Model, read: Model, entry: Entry)
     nothing any more."""
     free = _formulas(read) - _formulas(model)
     for kind, group in GROUPS.items():
+        if kind == "visual":
+            continue
         known = {part.name: part for part in getattr(read, group)}
         now = {part.name: part for part in getattr(model, group)}
         tables = content.get(kind, [])
@@ -399,6 +410,8 @@ def _entry(part: Any, kind: str, dimension: int) -> dict[str, Any]:
     """The table of a part of one kind, in plain numbers and texts."""
     if kind == "body":
         return _body(part, dimension)
+    if kind == "visual":
+        return {"type": part.kind} | _keys(part)
     return _typed(part, kind, TYPES[kind][dimension]) if kind in TYPES else _keys(part)
 
 

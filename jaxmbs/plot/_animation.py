@@ -1,5 +1,6 @@
 """A motion as a moving picture: GIF or MP4."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .. import _settings
+from .._bodies import AbstractVisual
 from .._custom_types import Setting
-from .._drawing import Skeleton, skeleton
+from .._drawing import Scene, scene
 from .._dynamics import Trajectory
 from .._errors import ModelError
 from .._files import check_folder, replacing
 from .._reactions import Reactions
+from ._shapes import draw_gravity, PlanarPicture, set_limits, SpatialPicture
 
 
 # Shapes and patterns differ as well as brightness: it must be readable in grey.
-_BODY, _UNIQUE, _MANY = "#5c677d", "#8ecae6", "#b3261e"
+_UNIQUE, _MANY = "#8ecae6", "#b3261e"
 
 # Around what is drawn, relative to its size.
 _MARGIN = 0.08
@@ -34,9 +37,10 @@ def animate(
     rate: Setting[int] = 20,
     title: Setting[str] = "",
     dpi: Setting[int] = 100,
+    visuals: Setting[Sequence[AbstractVisual]] = (),
 ) -> None:
-    """Write a motion as a moving picture: bodies as lines from their centre of mass to their
-    joints, joints marked by verdict at every time.
+    """Write a motion as a moving picture: bodies by their shapes, joints by their symbols, marked
+    by verdict at every time.
 
     **Arguments:**
 
@@ -46,6 +50,8 @@ def animate(
       is there is replaced, as a whole or not at all.
     - `speed`: seconds of the motion in a second of the picture. `rate`: pictures a second, at most
       100. `title` above it. `dpi`: of 6.4 by 4.8 inches.
+    - `visuals`: shapes of bodies (`Model.visuals`), which a system does not know; others have those
+      that follow from their joints.
 
     **Raises:** `ModelError` (a `ValueError`) for another ending, a folder that is not there, a
     batch, a motion without duration, one without anything to draw, and where ffmpeg is missing.
@@ -55,6 +61,7 @@ def animate(
     speed = _settings.known_number(speed, "speed", above=0)
     rate = _settings.whole_number(rate, "rate", least=1, most=100)
     dpi = _settings.whole_number(dpi, "dpi", least=20, most=600)
+    visuals = _settings.parts(visuals, AbstractVisual, "visuals")
     path = Path(_settings.path(path, "path"))
     if not isinstance(title, str):
         raise TypeError(f"title must be a text such as 'Robot', got {title!r}.")
@@ -63,7 +70,7 @@ def animate(
     chosen = trajectory.at(_pictures(trajectory, speed, rate))
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions = jax.tree.map(np.asarray, chosen.reactions())
-    drawing = skeleton(chosen.system, reactions, np.asarray(chosen.q))
+    drawing = scene(chosen.system, reactions, np.asarray(chosen.q), visuals)
     if not drawing.drawable:
         raise ModelError("nothing of this motion has a place that could be drawn.")
     figure = plt.figure(figsize=(6.4, 4.8), layout="constrained")
@@ -121,28 +128,28 @@ def _pictures(trajectory: Trajectory, speed: float, rate: int) -> np.ndarray:
 
 
 class _Picture:
-    """The lines of a figure, whose data change from picture to picture."""
+    """The shapes of a figure, which move from picture to picture."""
 
     def __init__(
         self,
         figure: Figure,
-        drawing: Skeleton,
+        drawn: Scene,
         reactions: Reactions,
         times: np.ndarray,
         title: str,
     ):
-        self._drawing, self._times, self._title = drawing, times, title
-        self._planar = drawing.planar
+        self._drawn, self._times, self._title = drawn, times, title
         self._unique = np.asarray(reactions.reaction_unique.unique)
-        self._axes: Any = figure.add_subplot(projection=None if self._planar else "3d")
-        self._limits()
-        self._spokes = [self._line("-", color=_BODY, lw=2.5) for _ in drawing.spokes]
-        self._pulleys = [self._line("-", color=_BODY, lw=1.0) for _ in drawing.pulleys]
-        self._ropes = [self._line("-", color="k", lw=1.2) for _ in drawing.ropes]
-        self._hubs = self._line("o", color=_BODY, ms=3)
-        self._ground = self._line("s", color="k", mfc="none", ms=10)
-        self._good = self._line("o", color="k", mfc=_UNIQUE, ms=7)
-        self._many = self._line("X", color="k", mfc=_MANY, ms=9)
+        self._axes: Any = figure.add_subplot(projection=None if drawn.planar else "3d")
+        set_limits(self._axes, drawn, _MARGIN)
+        if drawn.planar:
+            self._axes.grid(alpha=0.3)
+            self._axes.set_axisbelow(True)
+        kind = PlanarPicture if drawn.planar else SpatialPicture
+        self._shapes = kind(self._axes, drawn)
+        draw_gravity(self._axes, drawn)
+        self._good = self._marks("o", color="k", mfc=_UNIQUE, ms=6)
+        self._many = self._marks("X", color="k", mfc=_MANY, ms=8)
         marks = ((self._good, "reaction unique"), (self._many, "reaction not unique"))
         handles = [
             Line2D([], [], ls="none", marker=x.get_marker(), color="k", mfc=x.get_mfc(), label=said)
@@ -150,42 +157,23 @@ class _Picture:
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
-    def _line(self, form: str, **look: Any) -> Any:
-        empty = [[]] * (2 if self._planar else 3)
-        return self._axes.plot(*empty, form, **look)[0]
-
-    def _limits(self) -> None:
-        drawing, axes = self._drawing, self._axes
-        margin = _MARGIN * drawing.size
-        for k, letter in enumerate("xy" if self._planar else "xyz"):
-            ends = drawing.low[k] - margin, drawing.high[k] + margin
-            getattr(axes, f"set_{letter}lim")(*ends)
-            getattr(axes, f"set_{letter}label")(f"{letter} (m)")
-        axes.set_aspect("equal")
-        if self._planar:
-            axes.grid(alpha=0.3)
+    def _marks(self, form: str, **look: Any) -> Any:
+        empty = [[]] * (2 if self._drawn.planar else 3)
+        return self._axes.plot(*empty, form, zorder=5, **look)[0]
 
     def _put(self, line: Any, points: Any) -> None:
         columns = np.asarray(points, float).reshape(-1, 3).T
-        if self._planar:
+        if self._drawn.planar:
             line.set_data(columns[0], columns[1])
         else:
             line.set_data_3d(*columns)
 
     def show(self, k: int) -> None:
         """The picture of a state."""
-        drawing, unique = self._drawing, self._unique[k]
-        for line, spoke in zip(self._spokes, drawing.spokes, strict=True):
-            self._put(line, [drawing.hubs[k, spoke.hub], drawing.points[k, spoke.point]])
-            line.set_linestyle("-" if unique[spoke.constraint] else "--")
-        lines, drawn = (*self._ropes, *self._pulleys), (*drawing.ropes, *drawing.pulleys)
-        for line, own in zip(lines, drawn, strict=True):
-            self._put(line, own[k])
-        self._put(self._hubs, drawing.hubs[k])
-        self._put(self._ground, drawing.points[k, list(drawing.ground)])
-        told = [(place, all(unique[j] for j in own)) for place, own in drawing.joints]
+        self._shapes.show(k)
+        unique, symbols = self._unique[k], self._drawn.symbols
+        told = [(symbol, all(unique[j] for j in symbol.constraints)) for symbol in symbols]
         for line, wanted in ((self._good, True), (self._many, False)):
-            chosen = [place for place, good in told if good == wanted]
-            self._put(line, drawing.points[k, chosen])
+            self._put(line, [symbol.position[k] for symbol, good in told if good == wanted])
         heading = f"{self._title}, " if self._title else ""
         self._axes.set_title(f"{heading}t = {self._times[k]:.3f} s")

@@ -49,7 +49,12 @@ GROUPS: Mapping[str, str] = {
     "force": "forces",
     "compliance": "compliances",
     "element": "elements",
+    "visual": "visuals",
 }
+
+
+# Numbers of the shapes of bodies as visual ones, while they are expanded.
+_LOOKS = "looks"
 
 
 def add_part(kind: str, entry: dict[str, Any], index: int, scope: Scope, found: Collection) -> None:
@@ -62,7 +67,10 @@ def add_part(kind: str, entry: dict[str, Any], index: int, scope: Scope, found: 
     if "name" in entry:
         made["name"] = scope.called(entry["name"])
     name = made.get("name")
-    where = called(kind, name, index)
+    if kind == "visual":
+        # They have no names; numbers of theirs are known by their place until they are set.
+        name = str(len(found.tables[kind]))
+    where = called(kind, made.get("name"), index)
     owner = f"{GROUPS[kind]}.{name}"
     if kind == "body":
         _add_pose(made, scope)
@@ -170,6 +178,26 @@ def _add_shape(
     place = Place(where, "inertia", None)
     formula = MomentsOf(shape, pairs, scope.dimension)
     set_key(cls, "inertia", formula, place, made, owner, found)
+    _add_look(made, shape, where, owner, pairs, found)
+
+
+def _add_look(
+    made: dict[str, Any],
+    shape: type[Any],
+    where: str,
+    owner: str,
+    pairs: tuple[tuple[str, AbstractFormula], ...],
+    found: Collection,
+) -> None:
+    """The body's shape as a visual one, which `expand` leaves out where others are declared."""
+    word = next(word for word, cls in SHAPES.items() if cls is shape)
+    look: dict[str, Any] = {"type": word, "body": made.get("name")}
+    for key, formula in pairs:
+        if key not in ("mass", "density"):
+            look[key] = None
+            place = Place(where, key, None)
+            found.set_later(f"{_LOOKS}.{owner}.{key}", Pending(place, look, key, formula))
+    found.looks.append(look)
 
 
 def shape_numbers(
@@ -690,7 +718,13 @@ def expand(content: Mapping[str, Any], dimension: int) -> Expanded:
         formula = scope.formula(content["gravity"], GRAVITY, place)  # pyright: ignore[reportArgumentType]
         if formula is not None:
             found.set_later("gravity", Pending(place, tables, "gravity", formula))
-    definitions = found.evaluate()
+    shown = {entry.get("body") for entry in found.tables["visual"]}
+    found.tables["visual"] += [look for look in found.looks if look["body"] not in shown]
+    # What is only looked at is no number that could be varied.
+    looks = (f"{_LOOKS}.", f"{GROUPS['visual']}.")
+    definitions = {
+        name: formula for name, formula in found.evaluate().items() if not name.startswith(looks)
+    }
     return Expanded(tables, _parameters(content, found, definitions))
 
 

@@ -77,6 +77,7 @@ class Collection:
     def __init__(self, kinds: tuple[str, ...]):
         self.tables: dict[str, list[Any]] = {kind: [] for kind in kinds}
         self.bodies: dict[str, dict[str, Any]] = {}
+        self.looks: list[dict[str, Any]] = []
         self.values: dict[str, np.ndarray] = {}
         self.formulas: dict[str, AbstractFormula] = {}
         self.units: dict[str, str] = {}

@@ -199,6 +199,20 @@ class Wrench(NamedTuple):
     turns: bool
 
 
+class Look(NamedTuple):
+    """A visual shape of a link: its kind ("box", "sphere", "cylinder", "capsule", "mesh") and size
+    (edges; radius; radius and length, m; of a mesh the scale along its axes) in a frame given in
+    that of the link; `file` of a mesh; `color` as `#rrggbb`, None where the file gives none."""
+
+    link: str
+    kind: str
+    size: tuple[float, ...]
+    file: str
+    position: Vector
+    rotation: Matrix
+    color: str | None
+
+
 class Description(NamedTuple):
     """A mechanism. `inputs`: the constant control inputs at which its actuators are, by name."""
 
@@ -212,6 +226,7 @@ class Description(NamedTuple):
     inputs: tuple[tuple[str, float], ...] = ()
     tendons: tuple[Tendon, ...] = ()
     held_tendons: tuple[HeldTendon, ...] = ()
+    looks: tuple[Look, ...] = ()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -233,6 +248,15 @@ def matrix_of_quaternion(quaternion: Float[np.ndarray, "4"]) -> Matrix:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
+
+
+def quaternion_of_matrix(rotation: Matrix) -> Float[np.ndarray, "4"]:
+    """The unit quaternion `[w, x, y, z]` of a rotation matrix."""
+    vector = rotation_vector(rotation)
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+    return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * vector / angle])
 
 
 def matrix_of_angles(angles: Float[np.ndarray, "3"]) -> Matrix:

@@ -26,6 +26,7 @@ from ._description import (
     Joint,
     JointCoordinate,
     Link,
+    Look,
     Matrix,
     matrix_of_quaternion,
     Omission,
@@ -36,6 +37,7 @@ from ._description import (
     Vector,
     Wrench,
 )
+from ._looks import looks_of_spec, looks_of_urdf
 from ._masses import MJCF_ORDER, slip_of, URDF_ORDER
 from ._mujoco_tendons import held_tendon, Tendons, tendons
 from ._xml import checked_path, Document, read_xml, written
@@ -1003,14 +1005,14 @@ def _with_own_inertia(links: Sequence[Link], found: Compiled) -> tuple[Link, ...
 
 # Parts of a spec, how one is called, and why it is left out.
 _PARTS = (
-    ("geoms", "geom", "shapes give inertia alone; there is no contact"),
+    ("geoms", "geom", "shapes give inertia and looks alone; there is no contact"),
     ("sites", "site", "places without a joint or a force are not carried"),
     ("cameras", "camera", "pictures are not carried"),
     ("lights", "light", "pictures are not carried"),
-    ("meshes", "mesh", "shapes give inertia alone"),
+    ("meshes", "mesh", "shapes give inertia and looks alone"),
     ("hfields", "height field", "there is no contact"),
     ("skins", "skin", "pictures are not carried"),
-    ("materials", "material", "pictures are not carried"),
+    ("materials", "material", "its colour alone is carried"),
     ("textures", "texture", "pictures are not carried"),
     ("pairs", "contact pair", "there is no contact"),
     ("excludes", "contact exclusion", "there is no contact"),
@@ -1065,10 +1067,6 @@ def _of_urdf(root: Element) -> Iterator[Omission]:
     for k, element in enumerate(child for child in root if child.tag not in _URDF):
         name = element.get("name") or element.get("reference") or f"{element.tag} {k + 1}"
         yield Omission(f"<{element.tag}>", name, "is not carried")
-    for link in root.iter("link"):
-        for visual in link.findall("visual"):
-            name = visual.get("name") or f"visual of {link.get('name', '')}"
-            yield Omission("visual", name, "pictures are not carried")
 
 
 def left_out_of_model(mujoco: Any, model: Any, limited: frozenset[int]) -> tuple[Omission, ...]:
@@ -1174,6 +1172,7 @@ def read_mujoco(path: Path, state: State) -> Description:
     with remarks(mujoco) as told:
         spec = _parsed(mujoco, path, whole)
         omissions = left_out_of_spec(mujoco, spec, root)
+        looks, not_shown = _looks(mujoco, spec, document, files, state)
         _without_shapes(mujoco, spec, urdf=root.tag == "robot")
         # The links stay what they are called; `_masses.py` makes one body of those that are welded.
         spec.compiler.fusestatic = False
@@ -1210,11 +1209,23 @@ def read_mujoco(path: Path, state: State) -> Description:
         couplings=couplings,
         wrenches=actuated.wrenches,
         gravity=gravity,
-        omissions=(*read, *omissions, *told, *not_carried),
+        omissions=(*read, *omissions, *not_shown, *told, *not_carried),
         inputs=actuated.inputs,
         tendons=(*along, *needed),
         held_tendons=holds,
+        looks=looks,
     )
+
+
+def _looks(
+    mujoco: Any, spec: Any, document: Document, files: Sequence[ModelFile], state: State
+) -> tuple[tuple[Look, ...], tuple[Omission, ...]]:
+    """How links look, by their names in the model."""
+    path = files[0].path
+    if document.root.tag == "robot":
+        return looks_of_urdf(document.root, path, state.outside)
+    bases = list(dict.fromkeys(own.path.parent for own in files))
+    return looks_of_spec(mujoco, spec, body_name, (bases, path.parent, state.outside))
 
 
 def _parsed(mujoco: Any, path: Path, whole: Element | None) -> Any:

@@ -25,6 +25,7 @@ from ._description import (
     Joint,
     JointCoordinate,
     Link,
+    Look,
     Matrix,
     matrix_of_angles,
     matrix_of_quaternion,
@@ -37,6 +38,7 @@ from ._description import (
     Vector,
     Wrench,
 )
+from ._looks import colour_of_sdf, geometry_of_sdf, visuals_of_link
 from ._masses import slip_of, URDF_ORDER
 from ._xml import checked_path, read_xml
 
@@ -774,7 +776,7 @@ _GRAVITY = (0.0, 0.0, -9.8)
 
 # Elements of a model that are carried; all others are reported.
 _CARRIED = {"link", "joint", "frame", "model", "include", "pose", "static", "self_collide"}
-_CARRIED_OF_LINK = {"inertial", "pose", "gravity", "self_collide"}
+_CARRIED_OF_LINK = {"visual", "inertial", "pose", "gravity", "self_collide"}
 
 
 class _Parts(NamedTuple):
@@ -785,6 +787,9 @@ class _Parts(NamedTuple):
     couplings: list[CoordinateCoupling]
     wrenches: list[Wrench]
     omissions: list[Omission]
+    looks: list[Look]
+    path: Path
+    outside: bool
 
 
 class _Scope(NamedTuple):
@@ -812,7 +817,7 @@ def read_sdf(path: Path, state: State) -> Description:
     gravity = np.array(_GRAVITY)
     if world is not None and world.find("gravity") is not None:
         gravity = numbers(world.findtext("gravity"), 3, "<gravity> of the world")
-    parts = _Parts([], [], [], [], told)
+    parts = _Parts([], [], [], [], told, [], path, state.outside)
     scope = _Scope("", version, Frames(_flat(holder), "the world", IDENTITY))
     between = [] if world is None else world.findall("joint")
     alone = len(models) == 1 and models[0].get(VERSION) is None and not between
@@ -832,6 +837,7 @@ def read_sdf(path: Path, state: State) -> Description:
         tuple(parts.wrenches),
         gravity,
         tuple(parts.omissions),
+        looks=tuple(parts.looks),
     )
 
 
@@ -851,6 +857,7 @@ def _read_model(
         if _false(link.findtext("gravity")):
             parts.wrenches.append(_carrying(own, prefix, gravity))
         parts.links.append(own._replace(name=prefix + own.name))
+        _add_looks(link, frames, prefix, parts, said)
         parts.omissions.extend(own._replace(name=prefix + own.name) for own in omissions)
     for joint in model.findall("joint"):
         _add_joint(joint, _Scope(prefix, version, frames), parts, said)
@@ -859,6 +866,24 @@ def _read_model(
     inner = _Scope(prefix, version, frames, still)
     for nested in model.findall("model"):
         _read_model(nested, inner, parts, gravity, scoped=True)
+
+
+def _add_looks(link: Element, frames: Frames, prefix: str, parts: _Parts, said: str) -> None:
+    """How a link looks; shapes that are not shown are listed."""
+    name = link.get("name", "")
+    for own, visual in visuals_of_link(link):
+        found, why = geometry_of_sdf(visual, parts.path, parts.outside)
+        if found is None:
+            parts.omissions.append(Omission("visual", own, why))
+            continue
+        given = visual.find("pose")
+        place = pose_of(given, f"{said}, visual {own!r}")
+        outer = "" if given is None else given.get("relative_to") or given.get("frame") or ""
+        if outer:
+            place = place.after(frames.pose(outer)).after(frames.pose(name).inverse())
+        kind, size, file = found
+        pose = (place.origin, place.axes)
+        parts.looks.append(Look(prefix + name, kind, size, file, *pose, colour_of_sdf(visual)))
 
 
 def _add_joint(joint: Element, scope: _Scope, parts: _Parts, said: str) -> None:
@@ -937,7 +962,6 @@ def _link(link: Element, frames: Frames, said: str, *, still: bool) -> tuple[Lin
 
 _OTHERS = "is not carried"
 _WHY = {
-    "visual": "pictures are not carried",
     "collision": "there is no contact",
     "sensor": "nothing is measured",
     "plugin": "no code of a plugin is run",

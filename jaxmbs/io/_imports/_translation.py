@@ -29,6 +29,7 @@ from ._description import (
     Tendon,
     Wrench,
 )
+from ._looks import visuals_of
 from ._masses import (
     balanced,
     fused,
@@ -126,6 +127,8 @@ def translated(description: Description, selection: Selection) -> Translated:
     impossible |= {bodies[name]: unknown[name] for name in moving}
     empty, counted = moments_without_mass(kept.links, one.links, one.body_of)
     impossible |= {names[body]: why for body, why in empty.items() if names[body] not in impossible}
+    by_name = {link.name: link for link in one.links}
+    bodies_of = {link: by_name[body] for link, body in one.body_of.items() if body in by_name}
     try:
         model = Model(
             description.name,
@@ -134,6 +137,7 @@ def translated(description: Description, selection: Selection) -> Translated:
                 _body(link, names[link.name], impossible, mend=selection.mend) for link in one.links
             ],
             gravity=description.gravity,
+            visuals=visuals_of(description.looks, kept.links, bodies_of, bodies),
             **maker.parts(kept)._asdict(),
         )
         model.system()

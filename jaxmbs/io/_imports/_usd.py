@@ -31,6 +31,7 @@ from ._description import (
     State,
     Vector,
 )
+from ._looks import looks_of_stage
 from ._xml import checked_path
 
 
@@ -1095,13 +1096,15 @@ def read_usd(path: Path, state: State) -> Description:
     links, told = zip(*(_link(read, prim) for prim in bodies), strict=True)
     inertias = [own for each in told for own in each]
     found = joints_of(read, prims, links, state.controls)
+    looks, not_shown = looks_of_stage(read, prims, links)
     return Description(
         name=path.stem,
         links=(*links, *found.links),
         joints=found.joints,
         couplings=found.couplings,
         gravity=_gravity(read, prims),
-        omissions=(*inertias, *_omissions(pxr, prims), *found.omissions),
+        omissions=(*inertias, *_omissions(pxr, prims), *not_shown, *found.omissions),
+        looks=looks,
     )
 
 
@@ -1196,7 +1199,5 @@ def _omissions(pxr: Any, prims: list[Any]) -> Iterator[Omission]:
             yield Omission("body", name, "is kinematic or not enabled; it is part of the ground")
         if prim.HasAPI(physics.CollisionAPI):
             yield Omission("collision", name, "there is no contact")
-        if prim.IsA(geometry.Gprim) and not prim.HasAPI(physics.CollisionAPI):
-            yield Omission("shape", name, "pictures are not carried")
         if prim.IsA(geometry.Camera):
             yield Omission("camera", name, "pictures are not carried")
