@@ -2,9 +2,11 @@
 said twice: called by MkDocs while it builds."""
 
 import ast
+import base64
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +18,8 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+MACHINES = sorted((ROOT / "examples" / "gallery").glob("*.toml"))
 COMMANDS_WIDTH = 92
 
 
@@ -47,23 +51,61 @@ def _example(path: Path) -> Example:
     return Example(path.stem, title.strip().rstrip("."), text.strip(), f"{program}\n")
 
 
+class Machine(NamedTuple):
+    """A model file of the gallery: its name without ending, the parts of its head, the rest."""
+
+    name: str
+    title: str
+    what: str
+    question: str
+    answer: str
+    command: str
+    source: str
+
+
+_HEAD = re.compile(
+    r"# (?P<title>.+)\n#\n(?P<what>(?:# .+\n)+)#\n# Question: (?P<question>(?:.+\n)+?)#\n"
+    r"# Answer: (?P<answer>(?:.+\n)+?)#\n# Try: (?P<command>.+)\n"
+)
+
+
+def machines() -> list[Machine]:
+    """Every model of the gallery."""
+    return [_machine(path) for path in MACHINES]
+
+
+def _machine(path: Path) -> Machine:
+    source = path.read_text(encoding="utf-8")
+    head = _HEAD.match(source)
+    if head is None:
+        raise PluginError(
+            f"{path.name} must begin with comments: a title, what it is, 'Question: ', 'Answer: ' "
+            "and 'Try: ', with an empty comment between them."
+        )
+    parts = {key: re.sub(r"(^|\n)# ?", " ", x).strip() for key, x in head.groupdict().items()}
+    return Machine(path.stem, **parts, source=source[head.end() :])
+
+
 # ---------------------------------------------------------------------------------------------
 # What MkDocs calls
 # ---------------------------------------------------------------------------------------------
 
 
 def on_config(config: Any) -> Any:
-    """Every example has its place in the navigation."""
+    """Every example and every machine of the gallery has its place in the navigation."""
     for entry in config.nav:
         if isinstance(entry, dict) and "Examples" in entry:
             entry["Examples"] += [f"examples/{x.name}.md" for x in examples()]
+            entry["Examples"].append({"Notebooks": [f"notebooks/{x.stem}.md" for x in NOTEBOOKS]})
+        if isinstance(entry, dict) and "Gallery" in entry:
+            entry["Gallery"] += [f"gallery/{x.name}.md" for x in machines()]
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Pages that no file holds."""
-    for uri, text in _made_pages():
-        files.append(File.generated(config, uri, content=text))
+    for uri, content in [*_made_pages(), *_notebook_pages()]:
+        files.append(File.generated(config, uri, content=content))
     return files
 
 
@@ -102,6 +144,8 @@ def _made_pages() -> Iterator[tuple[str, str]]:
     for example in found:
         yield f"examples/{example.name}.md", _example_page(example)
     yield "examples/index.md", _examples_page(found)
+    for machine in machines():
+        yield f"gallery/{machine.name}.md", _machine_page(machine)
     yield "architecture.md", _copied("jaxmbs/README.md")
     yield "changelog.md", _copied("CHANGELOG.md")
     yield "guide/keys.md", f"---\nhide: [navigation]\n---\n\n{_copied('jaxmbs/io/REFERENCE.md')}"
@@ -129,7 +173,207 @@ def _examples_page(found: list[Example]) -> str:
         title = f"{number}. {title[0].upper()}{title[1:]}"
         first = re.split(r"(?<=[.?])\s", example.text)[0].replace("\n", " ")
         lines += [f"**[{title}]({example.name}.md)**: {first}", ""]
+    lines += ["## Notebooks", "", "The same in notebooks, with what they print and draw:", ""]
+    for path in NOTEBOOKS:
+        title, first = _first_cell(path)
+        lines += [f"**[{title}](../notebooks/{path.stem}.md)**: {first}", ""]
     return "\n".join(lines)
+
+
+def _first_cell(path: Path) -> tuple[str, str]:
+    """Title and first sentence of a notebook."""
+    cell = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    title, _, text = cell.removeprefix("# ").partition("\n\n")
+    return title, re.split(r"(?<=[.?])\s", text)[0].replace("\n", " ")
+
+
+def _notebook_pages() -> Iterator[tuple[str, str | bytes]]:
+    """Notebooks as pages, and their pictures."""
+    for path in NOTEBOOKS:
+        parts, pictures = [], 0
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown":
+                parts.append(source)
+                continue
+            parts.append(f"```python\n{source}\n```")
+            for output in cell["outputs"]:
+                data = output.get("data", {})
+                if "image/png" in data:
+                    pictures += 1
+                    picture = f"{path.stem}-{pictures}.png"
+                    yield f"notebooks/{picture}", base64.b64decode(data["image/png"])
+                    parts.append(f"![What it draws]({picture})")
+                elif "text/html" in data:
+                    parts.append("".join(data["text/html"]))
+                else:
+                    said = "".join(output.get("text") or data.get("text/plain", "")).rstrip()
+                    parts.append(f"```text\n{said}\n```")
+        parts.append(f"[The notebook]({path.name}), to run it.")
+        yield f"notebooks/{path.stem}.md", "\n\n".join(parts) + "\n"
+
+
+def _machine_page(machine: Machine) -> str:
+    return (
+        f"# {machine.title}\n\n{machine.what}\n\n"
+        f"![{machine.title}](../figures/gallery/{machine.name}.png)\n\n"
+        f"**{machine.question}** {machine.answer}\n\n"
+        f"```sh\n{machine.command}\n```\n\n"
+        f'```toml title="examples/gallery/{machine.name}.toml"\n{machine.source}```\n'
+    )
+
+
+def _gallery() -> str:
+    """A card for each machine."""
+    lines = ['<div class="grid cards" markdown>', ""]
+    for machine in machines():
+        lines += [
+            f"-   [![{machine.title}](../figures/gallery/{machine.name}.png)]({machine.name}.md)",
+            "",
+            f"    **[{machine.title}]({machine.name}.md)**",
+            "",
+            f"    {machine.question}",
+            "",
+        ]
+    return "\n".join([*lines, "</div>", ""])
+
+
+# ---------------------------------------------------------------------------------------------
+# Benchmarks
+# ---------------------------------------------------------------------------------------------
+
+
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+def _results_of(program: str) -> list[Path]:
+    """The files that a benchmark has written, one for each machine."""
+    own = program.replace("_", "-")
+    return [path for path in RESULTS if re.match(rf"{own}-(amd|intel|nvidia)", path.name)]
+
+
+def _benchmarks() -> str:
+    """Every result that is committed, by benchmark, machine and date."""
+    programs = [path.stem for path in sorted((ROOT / "benchmarks").glob("[a-z]*.py"))]
+    lost = {*RESULTS} - {path for name in programs for path in _results_of(name)}
+    if lost:
+        raise PluginError(f"no benchmark writes {', '.join(sorted(x.name for x in lost))}.")
+    lines = []
+    for name in programs:
+        paths = _results_of(name)
+        if paths:
+            source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+            said = (ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0]
+            lines += [f"## {name.replace('_', ' ').capitalize()}", ""]
+            lines += [f"{said} (`benchmarks/{name}.py`)".replace("\n", " "), ""]
+        for path in paths:
+            lines += _measured(path)
+    return "\n".join(lines)
+
+
+def _peers() -> str:
+    """Motions beside those of other programs, by machine."""
+    lines = []
+    for path in _results_of("dynamics"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        rows = [
+            f"| {mechanism} | {row}"
+            for mechanism, motion in data.get("motion", {}).items()
+            for row in [*_our_runs(motion), *_their_runs(motion)]
+        ]
+        if rows:
+            head = "| mechanism | program | settings | ms for 1 s | error |"
+            lines += ["<details markdown>", f"<summary>{_machine_words(path, data)}</summary>", ""]
+            lines += [head, "|---|---|---|---|---|", *rows, "", "</details>", ""]
+    return "\n".join(lines)
+
+
+def _our_runs(motion: Any) -> Iterator[str]:
+    for run in motion.get("jaxmbs", []):
+        if run.get("monitor") and run["solver"] == "Dopri8":
+            numbers = f"{run['ms_per_second']:.3g} | {run['error']:.1e} {run.get('unit', '')}"
+            yield f"jaxmbs | Dopri8, rtol {run['rtol']:.0e} | {numbers} |"
+
+
+def _their_runs(motion: Any) -> Iterator[str]:
+    for run in motion.get("peers", []):
+        numbers = f"{run['milliseconds_per_second']:.3g} | {run['error']:.1e} {run.get('unit', '')}"
+        yield f"{run['peer']} {run['version']} | {run['settings']} | {numbers} |"
+
+
+def _machine_words(path: Path, data: Any) -> str:
+    """Machine, date and versions of a run."""
+    own = data["hardware"]
+    device = own["processor"] if own["platform"] == "cpu" else own["device"]
+    date = _changed(path)
+    return f"{device}, {own['cores']} cores, JAX {own['jax']}{f', {date}' if date else ''}"
+
+
+def _changed(path: Path) -> str:
+    """The date of a file's last change, where the history is at hand."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        if git("rev-parse", "--is-shallow-repository") != "false":
+            return ""
+        return git("log", "-1", "--format=%cs", "--", str(path.relative_to(ROOT)))
+    except OSError:
+        return ""
+
+
+def _measured(path: Path) -> list[str]:
+    """The tables of one file, folded."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    lines = ["<details markdown>", f"<summary>{_machine_words(path, data)}</summary>", ""]
+    tables: dict[tuple[str, ...], list[tuple[str, dict[str, Any]]]] = {}
+    for key, value in data.items():
+        if key != "hardware":
+            for name, row in _rows(value, key):
+                tables.setdefault(tuple(row), []).append((name, row))
+    for columns, rows in tables.items():
+        lines += [f"| | {' | '.join(map(_word, columns))} |", f"|---|{'---|' * len(columns)}"]
+        for name, row in rows:
+            lines.append(f"| {name} | {' | '.join(_cell(row[x]) for x in columns)} |")
+        lines.append("")
+    return [*lines, f"`benchmarks/results/{path.name}`", "", "</details>", ""]
+
+
+def _rows(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Scalars that stand together are a row."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        for k, inner in enumerate(value, start=1):
+            yield from _rows(inner, f"{name}, {k}")
+        return
+    if not isinstance(value, dict):
+        yield name, {"value": value}
+        return
+    own = {k: x for k, x in value.items() if not isinstance(x, dict) and not _dicts(x)}
+    if own:
+        yield name, own
+    for key, inner in value.items():
+        if key not in own:
+            yield from _rows(inner, f"{name}, {key}")
+
+
+def _dicts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _word(text: str) -> str:
+    return text.replace("_", " ").replace("|", "\\|")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(_cell(x) for x in value)
+    return str(value).replace("|", "\\|")
 
 
 # Links of texts that are read in the repository too, to where the same stands on the site.
@@ -161,6 +405,9 @@ def _replaced(match: re.Match[str]) -> str:
         "commands": _commands,
         "precision": _precision,
         "rules": _rules,
+        "gallery": _gallery,
+        "peers": _peers,
+        "benchmarks": _benchmarks,
     }
     if kind not in made:
         raise PluginError(f"<!-- {kind} --> is unknown; there are names, {', '.join(made)}.")
@@ -252,5 +499,25 @@ def _equation(match: re.Match[str]) -> str:
     tag, text = match[1], match[2]
     source = re.sub(r"^\\[(\[]|\\[)\]]$", "", text.strip()).strip()
     source = source.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    made = convert(source, display="block" if tag == "div" else "inline")
+    if tag == "div":
+        made = "".join(convert(part, display="block") for part in _parts(source))
+    else:
+        made = convert(source, display="inline")
     return f'<{tag} class="arithmatex">{made}</{tag}>'
+
+
+def _parts(source: str) -> list[str]:
+    """A displayed equation at its wide gaps, where narrow windows may break it."""
+    parts = [""]
+    for piece in re.split(r"\\qquad(?![a-zA-Z])", source):
+        if parts[-1] and _is_whole(parts[-1]):
+            parts.append(piece)
+        else:
+            parts[-1] += f"\\qquad {piece}" if parts[-1] else piece
+    return parts if _is_whole(parts[-1]) else [source]
+
+
+def _is_whole(text: str) -> bool:
+    """Does it open as many groups as it closes?"""
+    pairs = ((r"\{", r"\}"), (r"\\left\b", r"\\right\b"), (r"\\begin\b", r"\\end\b"))
+    return all(len(re.findall(a, text)) == len(re.findall(b, text)) for a, b in pairs)

@@ -78,8 +78,11 @@ def test_every_message_has_a_place():
     """The pages are made of what the sources of the library say."""
     marks = [re.findall(r"^<!-- (\w+)", p.read_text(encoding="utf-8"), flags=re.M) for p in PAGES]
     assert {mark for found in marks for mark in found} == {
+        "benchmarks",
         "commands",
+        "gallery",
         "names",
+        "peers",
         "precision",
         "results",
         "rules",

@@ -1,15 +1,20 @@
 """Expressions of parameters and shapes of bodies: values, derivatives, and what is refused."""
 
+import re
 import time
+import tomllib
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxmbs as jm
 from jaxmbs import shapes
 from jaxmbs._parameters import Expression, FormulaError, names_in, reserved
+from jaxmbs.io import model_from_tables, ModelError, write_model
 
 
 NUMBERS: dict[str, Any] = {"a": 0.7, "b": -1.3, "v": np.array([0.3, -0.4, 1.2])}
@@ -227,3 +232,55 @@ def test_a_box_is_two_halves():
 def test_shapes_that_cannot_be(make: Any, said: str):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+# ---------------------------------------------------------------------------------------------
+# Units of parameters
+# ---------------------------------------------------------------------------------------------
+
+WITH_UNITS: dict[str, Any] = {
+    "schema": 1,
+    "dimension": 2,
+    "parameters": {"length": 0.4, "half": "length / 2", "count": 3},
+    "units": {"length": "m", "half": "m"},
+    "body": [{"name": "arm", "mass": "count", "inertia": 0.1, "position": ["half", 0]}],
+    "joint": [{"name": "A", "type": "revolute", "bodies": ["ground", "arm"], "at": [0, 0]}],
+}
+
+
+def units_of(model: jm.Model) -> Any:
+    assert model.parameters is not None
+    return model.parameters.units
+
+
+def test_units_of_parameters_are_shown_with_them_and_kept():
+    model = model_from_tables(WITH_UNITS)
+    found = jm.sweep(
+        jm.sweeps.Certification(), model, jm.Cases.grid({"parameters.length": (0.4, 0.5)})
+    )
+    assert found.dataset()["parameters.length"].attrs["units"] == "m"
+    text = write_model(jm.vary(model, {"parameters.length": 0.5}))
+    content = tomllib.loads(text)
+    assert content["units"] == WITH_UNITS["units"]
+    assert content["parameters"]["length"] == 0.5
+    assert dict(units_of(model_from_tables(content))) == dict(units_of(model))
+    # They are no numbers: nothing else is another model.
+    plain = model_from_tables({k: v for k, v in WITH_UNITS.items() if k != "units"})
+    assert bool(eqx.tree_equal(plain.bodies, model.bodies))
+
+
+@pytest.mark.parametrize(
+    ("units", "said"),
+    [
+        (["m"], "[units] must be a table of parameters and units"),
+        ({"width": "m"}, "[units]: 'width' is not one of the file's parameters"),
+        ({"length": ""}, "[units]: length must be a text of 1 to 20 characters"),
+        ({"length": "m" * 21}, "[units]: length must be a text of 1 to 20 characters"),
+        ({"length": " "}, "[units]: length must be a text of 1 to 20 characters"),
+        ({"length": 1}, "[units]: length must be a text of 1 to 20 characters"),
+        ({"length": "m\n"}, "[units]: length must be a text of 1 to 20 characters"),
+    ],
+)
+def test_units_that_cannot_be(units: Any, said: str):
+    with pytest.raises(ModelError, match=re.escape(said)):
+        model_from_tables(WITH_UNITS | {"units": units})

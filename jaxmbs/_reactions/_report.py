@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _printing
 from .._checks import picked
-from .._constraints import Driver
+from .._constraints import Distance, Driver
 from .._printing import AbstractAnswer, Column, Description, Table
 from .._system import Structure
 from .._system._places import PlaceLayout
@@ -289,6 +289,24 @@ class Reactions(AbstractAnswer):
             )
         # Its row is the coordinate minus its wanted value.
         return -self.multipliers[..., info.start]
+
+    def axial(self, name: str) -> Float[Array, "*batch"]:
+        """The axial force (N) of the rod that a `Distance` joint stands for: positive in tension,
+        negative in compression. Its verdict is `unique(name)`.
+
+        **Raises:** `ValueError` for a name that is not that of a `Distance` joint.
+        """
+        constraint = self._constraint(name)
+        if self.structure.constraints[constraint].kind != Distance.kind:
+            rods = [c.name for c in self.structure.constraints if c.kind == Distance.kind]
+            raise ValueError(
+                f"{name!r} is not a distance joint; the distance joints are "
+                f"{', '.join(rods) or 'none'}."
+            )
+        first, second = (k for k, c in enumerate(self.layout.constraints) if c == constraint)
+        along = self.point[..., first, :] - self.point[..., second, :]
+        along = along / jnp.linalg.norm(along, axis=-1, keepdims=True)
+        return jnp.sum(self.force[..., Axes.WORLD, second, :] * along, axis=-1)
 
     def one_sided_force(self, name: str) -> Float[Array, "*batch"]:
         """The force (N) of a joint's row that acts one way only (a rope, a contact), positive as

@@ -77,6 +77,12 @@ def json_schema() -> dict[str, Any]:
             "gravity": _value(GRAVITY, None, None),  # pyright: ignore[reportArgumentType]
             "precision": _value(PRECISION, None, None),
             "parameters": {"$ref": "#/$defs/parameters"},
+            "units": {
+                "type": "object",
+                "description": "units by the name of a parameter, shown with its number",
+                "propertyNames": {"pattern": r"^[^\W\d]\w*$"},
+                "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 20},
+            },
             **tables,
         },
         "additionalProperties": False,

@@ -66,6 +66,7 @@ at = [0.0, 0.0]
 | gravity | 2 numbers, 3 in space | m/s2 | none | of the field, world axes |
 | precision | a number from 0 to 0.05 |  | from the digits | how exact positions and directions are |
 | parameters | a table |  | none | numbers by name, which expressions use |
+| units | a table |  | none | texts by the name of a parameter, such as `length = "m"` |
 
 Behind these stand tables: `[[body]]`, `[[joint]]`, `[[driver]]`, `[[force]]`, `[[compliance]]`,
 `[[element]]`, `[[visual]]`, and what is expanded into them: `[[cylinder]]`, `[[assembly]]` and `[[use]]`. "ground" is the fixed frame.
@@ -129,6 +130,8 @@ at = { body = "crank", point = ["-length / 2", 0.0] }
   else of any programming language is known, and nothing is run.
 - Names are parameters of the file and, in an assembly, also its own. They are words of letters,
   digits and underscores.
+- A table `[units]` gives parameters a unit, `length = "m"`: a text of at most 20 characters, which
+  sweeps and designs show with the parameter. Nothing is computed with it: numbers stay those of SI.
 - Points, directions and orientations may be given in the axes of a body, whose origin is its centre
   of mass: `{ body = "crank", point = [..] }`, and with `direction`, `orientation`, `rotation` or
   `angle` in place of `point` where the key is one of these. Of two points each may be so. They follow

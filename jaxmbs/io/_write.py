@@ -45,7 +45,7 @@ from ._registry import (
 
 # In this order they are written.
 _TABLES = (*GROUPS, "cylinder", "assembly", "use")
-_HEAD = ("schema", "name", "dimension", "gravity", "precision", "parameters")
+_HEAD = ("schema", "name", "dimension", "gravity", "precision")
 
 # From the first word of a number's name to the table that contains it.
 _KINDS = {"uses": "use", "cylinders": "cylinder", "bodies": "body"}
@@ -198,10 +198,11 @@ def source_text(content: Mapping[str, Any], comments: list[str]) -> str:
     for line in comments:
         document.add(tomlkit.comment(line))
     for key in _HEAD:
-        if key in content and key != "parameters":
+        if key in content:
             document.add(key, _item(content[key]))
-    if content.get("parameters"):
-        document.add("parameters", _table(content["parameters"]))
+    for key in ("parameters", "units"):
+        if content.get(key):
+            document.add(key, _table(content[key]))
     for key in _TABLES:
         if content.get(key):
             document.add(key, _source_tables(content[key]))

@@ -461,6 +461,32 @@ def add_parameters(given: Any, found: Collection) -> dict[str, str]:
     return words
 
 
+# The longest unit of a parameter, so that tables which show it stay tables.
+_UNIT_LENGTH = 20
+
+
+def add_units(given: Any, words: Mapping[str, str], found: Collection) -> None:
+    """The units of parameters: texts that are shown, and not computed with.
+
+    **Raises:** `ModelError` for a name that is not a parameter, and for what is not a unit.
+    """
+    if not isinstance(given, dict):
+        raise ModelError(f"[units] must be a table of parameters and units, got {shown(given)}.")
+    for word, unit in given.items():
+        if word not in words:
+            raise ModelError(
+                f"[units]: {shown(word)} is not one of the file's parameters; declare it under "
+                "[parameters], or leave its unit out."
+            )
+        short = isinstance(unit, str) and 0 < len(unit) <= _UNIT_LENGTH and unit.isprintable()
+        if not short or not unit.strip():
+            raise ModelError(
+                f"[units]: {word} must be a text of 1 to {_UNIT_LENGTH} characters, such as "
+                f"'N m', got {shown(unit)}."
+            )
+        found.units[words[word]] = unit
+
+
 def check_word(word: Any, where: str) -> None:
     """**Raises:** `ModelError` for what cannot be the name of a parameter."""
     why = reserved(word) if isinstance(word, str) else "is no text"
@@ -688,7 +714,7 @@ class Expanded(NamedTuple):
 
 
 # The keys of a file that are expanded.
-KEYS = ("parameters", "assembly", "use", "cylinder")
+KEYS = ("parameters", "units", "assembly", "use", "cylinder")
 
 
 def expand(content: Mapping[str, Any], dimension: int) -> Expanded:
@@ -699,6 +725,7 @@ def expand(content: Mapping[str, Any], dimension: int) -> Expanded:
     """
     found = Collection(tuple(GROUPS))
     words = add_parameters(content.get("parameters", {}), found)
+    add_units(content.get("units", {}), words, found)
     templates = assemblies_of(content, tuple(GROUPS))
     check_count(tables_of(content, "use"), templates)
 
