@@ -129,7 +129,7 @@ def amplification(system, radius):
             jnp.ones(()),
             none,
             None,
-            1e-11,
+            jnp.asarray(1e-11),
         )
         slope = system.force(x, v, 0.0)
         last = AlphaState(slope, slope, a, none, no_matrix(system, y.dtype), one, none)

@@ -744,8 +744,8 @@ def test_files_hold_events_and_which_limits_were_active(name, tmp_path):
         assert own.kinds == expected.kinds
         for one, other in zip(jax.tree.leaves(own), jax.tree.leaves(expected), strict=True):
             np.testing.assert_array_equal(one, other)
-        forces = (x.reactions().one_sided_force("floor") for x in (read, found))
-        np.testing.assert_array_equal(*forces)
+        forces = [x.reactions().one_sided_force("floor") for x in (read, found)]
+        np.testing.assert_array_equal(forces[0], forces[1])
 
 
 def test_tables_do_not_hold_them(tmp_path):
