@@ -31,6 +31,7 @@ if _TYPE_CHECKING:
         shapes as shapes,
         spatial as spatial,
         sweeps as sweeps,
+        view as view,
     )
     from ._constraints import (
         Driver as Driver,
@@ -44,7 +45,6 @@ if _TYPE_CHECKING:
         floquet as floquet,
         inverse_dynamics as inverse_dynamics,
         kinematics as kinematics,
-        KinematicsError as KinematicsError,
         linearise as linearise,
         reactions as reactions,
         resume as resume,
@@ -118,7 +118,13 @@ else:
         "spatial",
         "sweeps",
     )
-    _WITH_EXTRAS = {"finite_elements": "elastic", "io": "cli", "plot": "cli", "report": "report"}
+    _WITH_EXTRAS = {
+        "finite_elements": "elastic",
+        "io": "cli",
+        "plot": "cli",
+        "report": "report",
+        "view": "view",
+    }
     _NAMES = {
         "_constraints": (
             "Driver",
@@ -132,7 +138,6 @@ else:
             "floquet",
             "inverse_dynamics",
             "kinematics",
-            "KinematicsError",
             "linearise",
             "reactions",
             "resume",
@@ -238,6 +243,7 @@ else:
             "Floquet",
             "Holonomy",
             "Kinematics",
+            "KinematicsError",
             "Linearisation",
             "Mobility",
             "Range",

@@ -6,8 +6,9 @@ from types import ModuleType
 
 class AbstractError(Exception):
     """An error of this package's own: of a model or file (`io.ModelError`), of a design
-    (`design.DesignError`), of a computation (`results.AnalysisError`, `SimulationError`,
-    `KinematicsError`). A wrong argument raises Python's `TypeError` or `ValueError`."""
+    (`design.DesignError`), of a computation (`results.AnalysisError`,
+    `results.KinematicsError`, `SimulationError`). A wrong argument raises Python's `TypeError` or
+    `ValueError`."""
 
 
 class ModelError(AbstractError, ValueError):

@@ -68,7 +68,9 @@ jax.config.update("jax_traceback_in_locations_limit", 0)
 
 # Shapes and types in annotations are checked, while tracing and outside of it. What
 # reads, writes and prints makes many small calls without arrays, which took thrice as long.
-_UNCHECKED = {"_checks", "_fields", "_printing", "_settings", "cli", "io", "plot", "report"}
+_UNCHECKED = {
+    *("_checks", "_fields", "_printing", "_settings", "cli", "io", "plot", "report", "view"),
+}
 
 
 def _checked_modules() -> list[str]:

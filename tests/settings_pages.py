@@ -1,10 +1,11 @@
-"""The table of settings: reports and moving pictures."""
+"""The table of settings: reports, viewers and moving pictures."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from settings_values import (
     NO_COUNT,
+    NO_FLAG,
     NO_NUMBER,
     NO_OBJECT,
     NO_PATH,
@@ -16,6 +17,7 @@ from settings_values import (
 import jaxmbs as jm
 import jaxmbs.plot
 import jaxmbs.report
+import jaxmbs.view
 
 
 _SUBJECT = {"subject": jm.mechanisms.slider_crank()}
@@ -41,6 +43,16 @@ PAGES: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Any, ...]]]] = 
     "report.view": (
         with_defaults(jaxmbs.report.view, **_SUBJECT),
         {**_SHOWN, "height": (*NO_COUNT, None, 100)},
+    ),
+    "view.serve": (
+        with_defaults(jaxmbs.view.serve, model=jm.mechanisms.slider_crank()),
+        {
+            "model": NO_OBJECT,
+            "trajectory": NO_OBJECT,
+            "bounds": _SHOWN["bounds"],
+            "port": (*NO_COUNT, 0, 70_000),
+            "browser": NO_FLAG,
+        },
     ),
     "plot.animate": (
         with_defaults(jaxmbs.plot.animate, trajectory=_MOTION, path="never.gif"),

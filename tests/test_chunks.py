@@ -389,7 +389,7 @@ def test_how_many_times_a_driven_motion_has_is_data(
 def test_a_driven_motion_that_ends_in_a_later_chunk():
     system = pulled()
     times = np.linspace(0.0, 0.4, 3000)
-    with pytest.raises(jm.KinematicsError, match="stays open") as caught:
+    with pytest.raises(jm.results.KinematicsError, match="stays open") as caught:
         jm.kinematics(system, system.reference_q, times)
     reached = caught.value.kinematics
     assert _chunks.STATES < len(reached.times) < 3000

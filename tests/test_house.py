@@ -79,6 +79,7 @@ EXTRAS = (
     "tomlkit",
     "tqdm",
     "typer",
+    "viser",
     "xarray",
     "zarr",
 )
@@ -312,7 +313,7 @@ class TestFiles:
 
     def test_the_root_is_what_ordinary_use_needs(self):
         package: Any = jaxmbs
-        names = {*package.__all__, "finite_elements", "io", "plot", "report"}
+        names = {*package.__all__, "finite_elements", "io", "plot", "report", "view"}
         assert len(names) <= 60
 
 

@@ -85,7 +85,7 @@ def test_a_star_brings_what_needs_no_extra():
     found: dict[str, object] = {}
     exec("from jaxmbs import *", found)
     own = declared(PACKAGE / "__init__.py")
-    extras = {"finite_elements", "io", "plot", "report"}
+    extras = {"finite_elements", "io", "plot", "report", "view"}
     assert {*found} - {"__builtins__"} == own - extras
 
 
@@ -122,6 +122,7 @@ ANSWERS = (
         for verb in (
             *("analyze", "demo", "design", "export", "flexibility", "holonomy", "import"),
             *("kinematics", "lint", "list", "ranges", "reference", "report", "simulate", "sweep"),
+            "view",
         )
     ),
     "list",
@@ -155,6 +156,8 @@ REFUSALS = (
     "sweep door --over a=1:2:2 --out x.zarr --processes 0",
     "design study.toml --plot picture.txt",
     "report door --out page.html --every 1",
+    "view door --port 0",
+    "view door --end 1 --trajectory motion.npz",
     "import robot.urdf --precision 1",
     "import robot.urdf --control motor",
     "export dor",

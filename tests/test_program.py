@@ -36,7 +36,7 @@ def run(*arguments: str, status: int = 0) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["finite_elements", "io", "plot", "report"])
+@pytest.mark.parametrize("name", ["finite_elements", "io", "plot", "report", "view"])
 def test_what_needs_extras_is_there_when_it_is_asked_for(name: str):
     assert getattr(jaxmbs, name).__name__ == f"jaxmbs.{name}"
     assert name in dir(jaxmbs)

@@ -24,6 +24,7 @@ import jaxmbs as jm
 import jaxmbs.io
 import jaxmbs.plot
 import jaxmbs.report
+import jaxmbs.view
 from jaxmbs import design, elastic, finite_elements
 from jaxmbs._dynamics._choices import chosen_controller, chosen_events
 from jaxmbs._dynamics._trajectory import saved_times
@@ -320,6 +321,7 @@ NAMESPACES = {
     "io.": jaxmbs.io,
     "plot.": jaxmbs.plot,
     "report.": jaxmbs.report,
+    "view.": jaxmbs.view,
     "mechanisms.": jm.mechanisms,
     "finite_elements.": finite_elements,
 }

@@ -157,7 +157,7 @@ def test_a_driver_beyond_its_table():
         jm.simulate(system, q, v, 2.0)
     assert float(caught.value.trajectory.times[-1]) == pytest.approx(1.0, abs=1e-9)
     assert "nan" not in str(caught.value)
-    with pytest.raises(jm.KinematicsError, match=r"At 1\.25 s .* 'motor' is not defined"):
+    with pytest.raises(jm.results.KinematicsError, match=r"At 1\.25 s .* 'motor' is not defined"):
         jm.kinematics(system, q, [0.0, 1.0, 1.25])
     with pytest.raises(RuntimeError, match="'motor' is not defined: keep to the times"):
         jm.assemble(system, q, 1.25)

@@ -71,6 +71,7 @@ command(app, "kinematics", _requests.Kinematics)
 command(app, "sweep", _requests.Sweep)
 command(app, "design", _requests.Design)
 command(app, "report", _requests.Report)
+command(app, "view", _requests.View)
 
 
 @app.command()

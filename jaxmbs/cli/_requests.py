@@ -417,6 +417,36 @@ class Report(NamedTuple):
         _load.check(self.model)
 
 
+class View(NamedTuple):
+    """Show the mechanism in the browser, to be moved by hand; Ctrl-C ends it."""
+
+    model: ModelArgument
+    trajectory: Annotated[
+        Path | None, Option(help="A motion that simulate wrote, to be played.")
+    ] = None
+    end: Annotated[
+        float | None, Option(help="Compute the motion until then (s), to be played.")
+    ] = None
+    bound: Annotated[
+        _Words,
+        Option(help='What is known of reactions: "leg1 <= 0" (it pushes), "|B| <= 500". Repeats.'),
+    ] = ()
+    port: Annotated[
+        int | None, Option(help="Of the address on this machine; any free one if left out.")
+    ] = None
+    no_open: Annotated[bool, Option("--no-open", help="Print the address alone.")] = False
+    json: JsonOption = False
+
+    def check(self) -> None:
+        """**Raises:** `ModelError` for options that do not belong together."""
+        _check_number("--port", self.port, NumberRange(least=1, most=_LARGEST_PORT))
+        if self.end is not None:
+            if self.trajectory is not None:
+                raise ModelError("--trajectory is a motion of its own; leave out --end.")
+            check_duration(0.0, self.end, None)
+        _load.check(self.model)
+
+
 class Import(NamedTuple):
     """A model file from a robot's file of another program."""
 
@@ -492,6 +522,8 @@ _MOST_CASES = 10**8
 
 # All states of a report are in its page.
 _MOST_FRAMES = 100_000
+
+_LARGEST_PORT = 65535
 
 
 def names_of(subset: str) -> tuple[str, ...]:
