@@ -27,6 +27,7 @@ _SHOWN = {
     "frames": (*NO_COUNT, 0, 1),
     "bounds": ("A >= 0", 3, True, [3], ["A"], ["nobody >= 0"], int),
     "title": NO_TEXT,
+    "visuals": (3, None, "box", ["box"], [1]),
 }
 _MOTION = object.__new__(jm.results.Trajectory)
 

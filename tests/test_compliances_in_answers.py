@@ -111,7 +111,7 @@ class TestReport:
         told("report", files["both"], "--out", str(tmp_path / "page.html"), *more)
         text = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "With the compliances soft A, soft B: what they decide is unique" in text
-        assert "Every reaction is unique." in text
+        assert "All forces and torques can be trusted: every reaction is unique." in text
         assert "does not determine the reaction" not in text
 
     @pytest.mark.thorough

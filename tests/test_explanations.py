@@ -382,3 +382,15 @@ class TestWhoShares:
                 others = [other for other in own if other != name]
                 assert text.startswith("shares its load with " + ", ".join(others[:12]))
                 assert (f" and {len(others) - 12} more" in text) == (len(others) > 12)
+
+
+@pytest.mark.thorough
+def test_search_for_releases_ends_with_many_redundant_rows():
+    """Of 36 redundant rows at 37 joints, sets that cannot save as many are not tried: there are
+    some 1e10 of nine joints or fewer, with several replacements each."""
+    system = jm.mechanisms.four_bar_chain_spatial(12).system()
+    report = jm.analyze(system, system.reference_q)
+    assert int(report.redundancy) == 36
+    found = jm.releases(system, system.reference_q, report=report, most=3)
+    assert not found.complete
+    assert found.searched >= 8

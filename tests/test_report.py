@@ -87,6 +87,18 @@ def unpacked(packed: dict[str, str], columns: int) -> np.ndarray:
     return values.reshape(-1, columns)
 
 
+def columns_of(packed: dict[str, Any], count: int) -> np.ndarray:
+    """All components, of which some columns are in the file and the others have no number."""
+    found = np.full((STATES, count), np.nan)
+    found[:, packed["columns"]] = unpacked(packed, len(packed["columns"]) or 1)[:STATES]
+    return found
+
+
+def steady(packed: dict[str, str], columns: int) -> np.ndarray:
+    """An array of all states, of which one is in the file where all are equal."""
+    return np.broadcast_to(unpacked(packed, columns), (STATES, columns))
+
+
 def expected(made: Made) -> dict[tuple[str, str], np.ndarray]:
     """Components of wrenches along the motion, by joint and label."""
     found = {}
@@ -131,8 +143,8 @@ class TestFile:
     def test_numbers_are_those_of_the_trajectory(self, made):
         data = numbers(made)
         count = len(data["components"])
-        values = unpacked(data["values"], count)
-        verdicts = unpacked(data["verdicts"], count)
+        values = columns_of(data["values"], count)
+        verdicts = steady(data["verdicts"], count)
         known = expected(made)
         for k, component in enumerate(data["components"]):
             name = data["joints"][component["constraint"]]["name"]
@@ -140,13 +152,13 @@ class TestFile:
             assert np.array_equal(values[unique, k], known[name, component["label"]][unique])
         times = unpacked(data["times"], 1)[:, 0]
         assert np.array_equal(times, np.asarray(made.trajectory.times))
-        assert np.array_equal(unpacked(data["rank"], 1)[:, 0], np.full(STATES, 5))
+        assert np.array_equal(steady(data["rank"], 1)[:, 0], np.full(STATES, 5))
 
     def test_what_is_not_unique_has_no_number(self, made):
         data = numbers(made)
         count = len(data["components"])
-        verdicts = unpacked(data["verdicts"], count)
-        assert np.all(np.isnan(unpacked(data["values"], count)[verdicts != 1]))
+        verdicts = steady(data["verdicts"], count)
+        assert np.all(np.isnan(columns_of(data["values"], count)[verdicts != 1]))
         names = [data["joints"][c["constraint"]]["name"] for c in data["components"]]
         labels = [c["label"] for c in data["components"]]
         many = {(names[k], labels[k]) for k in range(count) if np.any(verdicts[:, k] == 0)}
@@ -155,7 +167,8 @@ class TestFile:
     def test_ranges_are_those_of_the_bound(self, made):
         data = numbers(made)
         count = len(data["components"])
-        low, high = (unpacked(data[x], count) for x in ("bandLow", "bandHigh"))
+        assert data["unbounded"] == []
+        low, high = (columns_of(data[x], count) for x in ("bandLow", "bandHigh"))
         places = {
             (data["joints"][c["constraint"]]["name"], c["label"]): k
             for k, c in enumerate(data["components"])
@@ -171,11 +184,13 @@ class TestFile:
 
     def test_it_may_change_along_the_beam_alone(self, made):
         data = numbers(made)
-        assert data["spread"] == [0, 1]
-        ways = unpacked(data["ways"], 4)
-        assert np.array_equal(ways, np.tile([1, 0, 1, 0], (STATES, 1)))
-        first = unpacked(data["directions"], 36)[:, :3]
-        assert np.allclose(np.abs(first), [1.0, 0.0, 0.0], atol=1e-7)
+        spread = data["spread"]
+        assert spread["joints"] == [0, 1]
+        assert np.array_equal(steady(spread["count"], 4), np.tile([1, 0, 1, 0], (STATES, 1)))
+        assert [(x["joint"], x["part"]) for x in spread["kept"]] == [(0, 0), (1, 0)]
+        for own in spread["kept"]:
+            first = steady(own["directions"], 6)[:, :3]
+            assert np.allclose(first, [1.0, 0.0, 0.0], atol=1e-7)
 
     def test_it_is_small_enough_for_many_states(self, made):
         ours = len(re.sub(r"<script>/\*.*?</script>", "", made.text, flags=re.DOTALL))
@@ -200,7 +215,7 @@ class TestFile:
     def test_tables_are_tables(self, made):
         page = Reader(re.sub(r"<script>.*?</script>", "", made.text, flags=re.DOTALL))
         assert page.open == []
-        assert len(page.all("table")) == len(page.all("caption")) == 4
+        assert len(page.all("table")) == len(page.all("caption")) == 5
         assert all(a.get("scope") in ("row", "col") for _, a, _ in page.all("th"))
         assert len(page.all("h1")) == len(page.all("main")) == 1
         assert page.all("html")[0][1] == {"lang": "en"}
@@ -283,7 +298,7 @@ def test_motors_and_stops_are_told(tmp_path):
     text = path.read_text(encoding="utf-8")
     assert '<h2 id="duty-title">Motors</h2>' in text
     assert '<th scope="row">engine</th>' in text
-    assert '<h2 id="contacts-title">Stops of joints</h2>' in text
+    assert '<h2 id="stops-title">Stops of joints</h2>' in text
     assert '<th scope="row">buffer</th>' in text
 
 
@@ -450,6 +465,74 @@ class TestBrowser:
         assert np.any(np.abs(picture(opened, tmp_path) - second) > 0.3)
         Select(opened.find_element(By.ID, "arrows")).select_by_value("force")
 
+    def test_bodies_stand_where_the_trajectory_has_them(self, opened, made):
+        """Position and orientation of every body, from three.js, at the last state."""
+        move(opened, STATES - 1)
+        found = opened.execute_script(
+            "const { stage, middle } = window.mechanism;"
+            "return stage.bodies.map((x) => [x.name, x.object.matrixWorld.elements, middle]);"
+        )
+        q = np.asarray(made.trajectory.q)[-1].reshape(2, 3)
+        poses = dict(zip(("beam", "bob"), q, strict=True))
+        matrices = {name: (np.array(m).reshape(4, 4).T, mid) for name, m, mid in found}
+        for name, (x, y, angle) in poses.items():
+            matrix, middle = matrices[name]
+            assert np.allclose(matrix[:3, 3] + middle, [x, y, 0.0], atol=1e-6)
+            turned = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+            assert np.allclose(matrix[:2, :2], turned, atol=1e-6)
+            assert np.allclose(matrix[2, :3], [0.0, 0.0, 1.0], atol=1e-6)
+
+    def test_arrows_are_the_unique_forces(self, opened, made):
+        """From the joint's point, along the force; a bar for what is not unique within bounds."""
+        for state in (0, STATES - 1):
+            move(opened, state)
+            rods = opened.execute_script(
+                "const { stage: { forces }, middle } = window.mechanism;"
+                "return [middle, ...['shafts', 'heads', 'bars', 'boxes', 'unbounded'].map("
+                "(k) => forces[k].segments)];"
+            )
+            middle, shafts, heads, bars, boxes, unbounded = rods
+            known = expected(made)
+            force = np.array([known[TRAP, "force x"][state], known[TRAP, "force y"][state], 0.0])
+            # Of the three joints one has a force that is unique.
+            assert (len(shafts), len(heads), len(unbounded)) == (1, 1, 0)
+            begin, tip = np.array(shafts[0][0]) + middle, np.array(heads[0][1]) + middle
+            assert np.allclose(begin, 0.0, atol=1e-6)
+            drawn = tip - begin
+            assert np.allclose(drawn / np.linalg.norm(drawn), force / np.linalg.norm(force))
+            # The bars have the directions and the lengths of the ranges, on one scale with it.
+            scale = np.linalg.norm(drawn) / np.linalg.norm(force)
+            assert (len(bars), len(boxes)) == (2, 4)
+            load = horizontal_load(made)[state]
+            for (first, last, *_), name in zip(bars, ("left", "right"), strict=True):
+                low, high = (LOW, HIGH) if name == "left" else (load - HIGH, load - LOW)
+                at = np.array([-0.5 if name == "left" else 0.5, 0.0])
+                across = known[name, "force y"][state]
+                ends = np.sort([first[0], last[0]]) + middle[0]
+                assert np.allclose(ends, at[0] + scale * np.array([low, high]), atol=1e-6)
+                assert np.allclose([first[1], last[1]], scale * across - middle[1], atol=1e-6)
+
+    def test_marks_are_those_of_the_verdicts(self, opened):
+        found = opened.execute_script(
+            "return window.mechanism.stage.places.map((x) => [x.label.element.textContent,"
+            " x.unique, x.label.element.className]);"
+        )
+        assert found == [
+            ["left", False, "many"],
+            ["right", False, "many"],
+            [TRAP, True, "joint"],
+        ]
+
+    def test_it_is_drawn_on_change_alone(self, opened):
+        """No loop draws a mechanism that stands still."""
+        move(opened, 0)
+        count = "return window.mechanism.stage.renderer.info.render.frame"
+        before = opened.execute_script(count)
+        opened.execute_async_script("setTimeout(arguments[0], 300)")
+        assert opened.execute_script(count) == before
+        opened.find_element(By.ID, "reset").click()
+        assert opened.execute_script(count) > before
+
     def test_play_goes_to_the_end_and_stops(self, opened):
         move(opened, 0)
         button = opened.find_element(By.ID, "play")
@@ -492,3 +575,32 @@ class TestBrowser:
         assert made.path.as_uri() in asked
         own = (made.path.as_uri(), "data:", "blob:")
         assert [url for url in asked if not url.startswith(own)] == []
+
+
+def test_without_webgl_it_says_so(browser, made):
+    """Tables and curves are complete."""
+    script = "HTMLCanvasElement.prototype.getContext = () => null;"
+    given = {"source": script}
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", given)
+    try:
+        browser.get(made.path.as_uri())
+        until(browser, "document.body.dataset.ready === 'true'")
+        assert browser.find_element(By.ID, "no-webgl").is_displayed()
+        assert not browser.find_element(By.ID, "scene").is_displayed()
+        move(browser, 2)
+        assert browser.find_element(By.ID, "shown").text.endswith(" s")
+        assert browser.execute_script("return document.getElementById('curves').data").copy()
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+@pytest.mark.thorough
+def test_a_frame_in_a_notebook_draws_the_same(browser, made, tmp_path):
+    found = jaxmbs.report.view(made.trajectory, title=TRAP, frames=3, bounds=[BOUND])
+    path = tmp_path / "view.html"
+    path.write_text(found.html, encoding="utf-8")
+    browser.get(path.as_uri())
+    until(browser, "document.body.dataset.ready === 'true'")
+    drawn = browser.execute_script("return window.mechanism.stage.forces.shafts.segments.length")
+    assert drawn == 1
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#values tbody tr")) == 3

@@ -56,13 +56,15 @@ class Gear(eqx.Module):
 class MotorState(eqx.Module):
     """A motor at one state.
 
-    - `rate` of the joint's coordinate (rad/s or m/s); `torque` on the joint's second body along it
+    - `coordinate` of the joint (rad or m), an angle between -pi and pi where the configuration
+      counts no turns, and its `rate` (rad/s or m/s); `torque` on the joint's second body along it
       (N m or N); `speed` and `shaft_torque` of the actuator before the gear.
     - `command` that is carried out (V, N m or N), `wanted` the one that command and controller ask
       for; `saturated`: are the two different (True or False; along a motion 1 or 0)?
     - `current` (A) and `winding_loss` (W): zero of actuators without winding.
     """
 
+    coordinate: Scalar
     rate: Scalar
     torque: Scalar
     speed: Scalar
@@ -108,7 +110,8 @@ class MotorLaw(eqx.Module):
     ) -> MotorState:
         """The motor at the joint's marker frames and this rate of its coordinate."""
         wanted = self._wanted(self._seen(frames, rate, t), states, t)
-        return self._run(wanted, rate)
+        value = self.coordinate.excess(frames, jnp.zeros_like(rate))
+        return eqx.tree_at(lambda x: x.coordinate, self._run(wanted, rate), value)
 
     def state_rates(
         self, frames: Frames, rate: Scalar, states: Float[Array, " n"], t: RealScalarLike
@@ -150,6 +153,7 @@ class MotorLaw(eqx.Module):
         if self.gear is not None:
             torque = torque * self.gear.factor(torque, rate)
         return MotorState(
+            coordinate=jnp.zeros_like(rate),
             rate=rate,
             torque=torque,
             speed=speed,

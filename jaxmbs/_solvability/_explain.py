@@ -2,7 +2,6 @@
 configurations.
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -354,14 +353,42 @@ class _Trial:
         self._closed = self._closed_by(offered)
 
     def sets(self, size: int) -> Iterator[tuple[ReleaseOption, ...]]:
-        """Sets of replacements that take away exactly what is too much."""
-        largest = sorted(max(self._saved[id(x)] for x in o) for o in self.options.values())[::-1]
-        if sum(largest[:size]) < self._excess:
-            return
-        for names in itertools.combinations(self.options, size):
-            for chosen in itertools.product(*(self.options[n] for n in names)):
-                if sum(self._saved[id(o)] for o in chosen) == self._excess:
-                    yield chosen
+        """Sets of replacements that take away exactly what is too much.
+
+        Parts of sets that cannot be completed are left at once: with many joints there are too
+        many to try them all.
+        """
+        saved = [[self._saved[id(option)] for option in own] for own in self.options.values()]
+        most, least = [max(own) for own in saved], [min(own) for own in saved]
+        options = list(self.options.values())
+
+        def joints(place: int, left: int, upper: int, lower: int) -> Iterator[tuple[int, ...]]:
+            """So many joints from a place on, which save at most `upper` and at least `lower`."""
+            if not left:
+                yield ()
+                return
+            for k in range(place, len(options) - left + 1):
+                high = sum(sorted(most[k:], reverse=True)[:left])
+                low = sum(sorted(least[k:])[:left])
+                if upper + high < self._excess or lower + low > self._excess:
+                    continue
+                for others in joints(k + 1, left - 1, upper + most[k], lower + least[k]):
+                    yield (k, *others)
+
+        def replacements(own: tuple[int, ...], excess: int) -> Iterator[tuple[ReleaseOption, ...]]:
+            """One for each of these joints, which together save exactly that."""
+            if not own:
+                if not excess:
+                    yield ()
+                return
+            first, others = own[0], own[1:]
+            for option, part in zip(options[first], saved[first], strict=True):
+                rest = excess - part
+                if sum(least[k] for k in others) <= rest <= sum(most[k] for k in others):
+                    yield from ((option, *more) for more in replacements(others, rest))
+
+        for own in joints(0, size, 0, 0):
+            yield from replacements(own, self._excess)
 
     def succeeds(self, chosen: Sequence[ReleaseOption]) -> bool:
         """Is the rank as before? Then every reaction is unique, as nothing is in excess."""

@@ -39,7 +39,7 @@ def answer(request: Request) -> Description:
             trajectory = _trajectory(model, system, request, beside)
         except SimulationError as error:
             trajectory, failed = error.trajectory, str(error)
-    contents = contents_of(trajectory, bounds)
+    contents = contents_of(trajectory, bounds, visuals=model.visuals)
     try:
         written = write_page(contents, request.out, model.name, notes)
     except OSError as error:

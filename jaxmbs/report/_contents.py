@@ -10,8 +10,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from .._bodies import AbstractVisual
 from .._checks import picked
-from .._drawing import Skeleton, skeleton
+from .._constraints import Driver
+from .._drawing import Scene, scene
 from .._dynamics import (
     contact_forces,
     ContactForces,
@@ -269,37 +271,38 @@ _LEAST = 1e-6
 
 class Spread(NamedTuple):
     """`constraints` whose force or torque is not unique at some state; of each at every state the
-    `count` of directions of its force and of its torque, and these `directions`, the first of them
-    first, in space."""
+    `count` of directions of its force and of its torque, and these `directions`, first of all
+    others, in space."""
 
     constraints: tuple[int, ...]
     count: Int[np.ndarray, "n constraints 2"]
     directions: Float[np.ndarray, "n constraints 2 3 3"]
 
 
-def changes_of(found: ExplainedReactions) -> Float[Array, "joints 2 3 3"]:
-    """G G^T of the force and of the torque of every constraint on its second body; zero for what
-    acts at no point."""
+def changes_of(found: ExplainedReactions) -> Float[Array, "places 2 3 3"]:
+    """G G^T of the force and of the torque at every place of the layout, on the ground too."""
     layout, report = found.reactions.layout, found.solvability
-    seconds = np.array(layout.seconds, dtype=int)
     if not found.maps.force.size:
-        return jnp.zeros((len(seconds), 2, 3, 3))
+        return jnp.zeros((len(layout.constraints), 2, 3, 3))
     null = report.null_space / report.row_scale[:, None]
     padded = jnp.concatenate([null, jnp.zeros((1, null.shape[1]), null.dtype)])
-    own = padded[layout.indices["rows"][seconds]]
+    own = padded[layout.indices["rows"]]
     parts = []
     for what in (found.maps.force, found.maps.torque):
-        change = jnp.einsum("jir,jrk->jik", what[seconds], own)
+        change = jnp.einsum("jir,jrk->jik", what, own)
         # Of a planar mechanism a force has no z, and a torque nothing else.
         behind = (0, 3 - change.shape[1]) if change.shape[1] > 1 else (2, 0)
         change = jnp.pad(change, ((0, 0), behind, (0, 0)))
         parts.append(jnp.einsum("jik,jlk->jil", change, change))
-    both = jnp.stack(parts, axis=1)
-    return jnp.where((seconds >= 0)[:, None, None, None], both, 0.0)
+    return jnp.stack(parts, axis=1)
 
 
-def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n joints 2 3 3"]) -> Spread:
-    """The directions, from the largest down."""
+def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n places 2 3 3"]) -> Spread:
+    """The directions of what acts on second bodies, from the largest down."""
+    seconds = np.array(reactions.layout.seconds, dtype=int)
+    if not changes.shape[1]:
+        changes = np.zeros((len(changes), 1, 2, 3, 3))
+    changes = np.where((seconds >= 0)[:, None, None, None], changes[:, seconds], 0.0)
     values, vectors = np.linalg.eigh(np.where(np.isfinite(changes), changes, 0.0))
     sizes = np.sqrt(np.maximum(values[..., ::-1], 0.0))
     largest = np.max(sizes, axis=(1, 3), keepdims=True, initial=0.0)
@@ -312,12 +315,96 @@ def spread_of(reactions: Reactions, changes: Float[np.ndarray, "n joints 2 3 3"]
                 many[:, k, part] = np.any(verdict == NOT_UNIQUE, axis=1)
     count = np.where(many, count, 0)
     chosen = np.flatnonzero(many.any(axis=(0, 2)))
-    directions = np.swapaxes(vectors[..., ::-1], -1, -2)
+    directions = _smooth(np.swapaxes(vectors[..., ::-1], -1, -2), count)
     return Spread(tuple(chosen.tolist()), count[:, chosen], directions[:, chosen])
 
 
-# So many sets of releases are tried: each takes a decomposition.
+def _smooth(
+    directions: Float[np.ndarray, "*n 3 3"], count: Int[np.ndarray, " *n"]
+) -> Float[np.ndarray, "*n 3 3"]:
+    """The same lines and planes, of which eigenvectors are any basis, by vectors that change no
+    more along a motion than these do."""
+    first, normal = directions[..., 0, :], directions[..., 2, :]
+    first, normal = (_along_positive(own) for own in (first, normal))
+    # In a plane: the world axis that is nearest to it, made normal to its normal.
+    axis = np.eye(3)[np.argmin(np.abs(normal), axis=-1)]
+    within = axis - np.sum(axis * normal, axis=-1, keepdims=True) * normal
+    within = within / np.linalg.norm(within, axis=-1, keepdims=True)
+    found = directions.copy()
+    found[..., 0, :] = np.where((count == 2)[..., None], within, first)
+    across = np.cross(normal, within)
+    found[..., 1, :] = np.where((count == 2)[..., None], across, found[..., 1, :])
+    return found
+
+
+def _along_positive(vectors: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n 3"]:
+    """The vectors or their opposites, so that the largest component is positive."""
+    largest = np.argmax(np.abs(vectors), axis=-1, keepdims=True)
+    return vectors * np.where(np.take_along_axis(vectors, largest, axis=-1) < 0, -1.0, 1.0)
+
+
+class SharingPlane(NamedTuple):
+    """What is shared is across one plane: changes of forces lie along its `normal` (3,), those of
+    torques in it.
+
+    `forces`: is any force shared? `torques`: the number of directions of shared torques. One
+    direction alone, of no force, is that of `normal`.
+    """
+
+    normal: Float[np.ndarray, "3"]
+    forces: bool
+    torques: int
+
+
+def sharing_plane(
+    reactions: Reactions, changes: Float[np.ndarray, "n places 2 3 3"], length: float
+) -> SharingPlane | None:
+    """The plane across which all loads are shared, at all states; None where there is none, in the
+    plane, and where something is shared that acts at no point.
+
+    Changes are F = G z of forces and T = H z of torques. Sums of G G^T and H H^T over places and
+    states are positive semidefinite, so that what is zero in a sum is zero in all of its terms.
+    """
+    if reactions.force.shape[-1] != 3:
+        return None
+    known = np.array(reactions.layout.seconds, dtype=int) >= 0
+    many = np.any(reactions.reaction_unique.numbers() != UNIQUE, axis=0)
+    if not many.any() or not np.all(known[many]) or not np.all(np.isfinite(changes)):
+        return None
+    force, torque = np.sum(changes, axis=(0, 1))
+    # Both as forces.
+    torque = torque / length**2
+    scale = max(np.trace(force), np.trace(torque))
+    if not scale > 0:
+        return None
+    force, torque = force / scale, torque / scale
+    sizes = [np.sqrt(np.maximum(np.linalg.eigvalsh(x), 0.0)) for x in (force, torque)]
+    # (Of the sum of all states rounding is no more than of one.)
+    counts = [int(np.sum(own > _LEAST)) for own in sizes]
+    if counts[0] == 1:
+        normal = np.linalg.eigh(force)[1][:, -1]
+        across = np.sqrt(max(normal @ torque @ normal, 0.0)) <= _LEAST
+        return SharingPlane(_upright(normal), True, counts[1]) if across else None
+    if counts[0] == 0 and counts[1] in (1, 2):
+        # Of torques alone: the axis about which there is none, or the one of all of them.
+        vectors = np.linalg.eigh(torque)[1]
+        normal = vectors[:, 0 if counts[1] == 2 else -1]
+        return SharingPlane(_upright(normal), False, counts[1])
+    return None
+
+
+def _upright(axis: Float[np.ndarray, "3"]) -> Float[np.ndarray, "3"]:
+    """The axis, its largest component positive."""
+    return axis * np.sign(axis[np.argmax(np.abs(axis))])
+
+
+# So many sets of releases are tried with a hundred rows: each takes a decomposition, whose cost
+# grows with the third power of the number of rows.
 _MOST_RELEASES = 2000
+
+
+def _most_releases(rows: int) -> int:
+    return int(np.clip(_MOST_RELEASES * (100 / max(rows, 1)) ** 3, 20, _MOST_RELEASES))
 
 
 class Contents(NamedTuple):
@@ -327,7 +414,8 @@ class Contents(NamedTuple):
       (n, components; 1 unique, 0 not, -1 not decided) and `bands` of those that are not.
     - `joint_verdicts` (n, constraints): of everything that a joint exerts.
     - `solvability`: of all states, with the null space of the first alone; `first`: of that one.
-    - `skeleton`: the drawing; `spread`: which ways what is not unique may change.
+    - `scene`: the drawing; `spread`: which ways what is not unique may change, and `plane`: in
+      which of them all of it lies. `readings` (n, 3, rows): of drivers (`driver_readings`).
     - `dependent`, `releases`: of the first state, None where nothing was decided; `mobility`: the
       real one, None where it cannot be another than n - rank. `duty`: of the motors, `stops`: of
       the stops of joints, `contacts`: of bodies, along a motion; None without any.
@@ -342,8 +430,10 @@ class Contents(NamedTuple):
     joint_verdicts: np.ndarray
     solvability: Solvability
     first: Solvability
-    skeleton: Skeleton
+    scene: Scene
     spread: Spread
+    plane: SharingPlane | None
+    readings: Float[np.ndarray, "n 3 rows"]
     dependent: DependentSets | None
     releases: Releases | None
     mobility: Mobility | None
@@ -373,21 +463,23 @@ def contents_of(
     trajectory: Trajectory,
     bounds: Sequence[Any] = (),
     *,
+    visuals: Sequence[AbstractVisual] = (),
     explained: bool = True,
 ) -> Contents:
-    """Evaluate all contents of a trajectory. `explained`: also which joints share loads, and which
-    releases would change that."""
+    """Evaluate all contents of a trajectory. `visuals`: shapes of bodies. `explained`: also which
+    joints share loads, and which releases would change that."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
     known: Any = tuple(map(np.asarray, states))
     found = _along(trajectory.system, known, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
-    reactions, solvability, null_space, spread = jax.tree.map(np.asarray, found)
+    reactions, solvability, null_space, changes, readings = jax.tree.map(np.asarray, found)
     first = jax.tree.map(lambda x: x[0], solvability)
     first = eqx.tree_at(lambda x: x.null_space, first, null_space)
     components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (picked(x, 0) for x in states[:3])
     moves = len(trajectory.times) > 1
+    most = _most_releases(len(system.structure.rows))
     return Contents(
         trajectory=trajectory,
         reactions=reactions,
@@ -398,10 +490,12 @@ def contents_of(
         joint_verdicts=joint_verdicts_of(reactions),
         solvability=solvability,
         first=first,
-        skeleton=skeleton(system, reactions, np.asarray(trajectory.q)),
-        spread=spread_of(reactions, spread),
+        scene=scene(system, reactions, np.asarray(trajectory.q), visuals),
+        spread=spread_of(reactions, changes),
+        plane=sharing_plane(reactions, changes, float(first.length)),
+        readings=readings,
         dependent=dependent_sets(first) if explained and decided else None,
-        releases=releases(system, q, v, t, report=first, most=_MOST_RELEASES)
+        releases=releases(system, q, v, t, report=first, most=most)
         if explained and decided and not trajectory.elastic
         else None,
         mobility=without_asking(first, system, q, t) if explained else None,
@@ -414,24 +508,33 @@ def contents_of(
 @program(compiling=Compiling.ONCE)
 def _along(
     system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
-) -> tuple[Reactions, Solvability, Float[Array, "rows rows"], Float[Array, "n joints 2 3 3"]]:
-    """Reactions and verdicts of all states, the null space of the first, and how what is not
-    unique may change (`changes_of`)."""
+) -> tuple[
+    Reactions,
+    Solvability,
+    Float[Array, "rows rows"],
+    Float[Array, "n places 2 3 3"],
+    Float[Array, "n 3 rows"],
+]:
+    """Reactions and verdicts of all states, the null space of the first, how what is not unique
+    may change (`changes_of`), and the readings of drivers."""
     criterion = chosen_criterion(None, system)
+    rows = len(system.structure.rows)
+    driven = any(own.kind == Driver.kind for own in system.structure.constraints)
 
     def look(
         null_space: Float[Array, "rows rows"], state: tuple[Array, ...]
-    ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array]]:
+    ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array, Array]]:
         del null_space
         q, v, t, multipliers = state
         found = explained_reactions(system, q, v, t, multipliers, criterion, elastic)
         report = found.solvability
         # All of them would be many numbers, and only the first are needed.
         without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))
-        return report.null_space, (found.reactions, without, changes_of(found))
+        read = system.driver_readings(q, t) if driven else jnp.zeros((3, rows), q.dtype)
+        return report.null_space, (found.reactions, without, changes_of(found), read)
 
-    rows = len(system.structure.rows)
     begin = jnp.zeros((rows, rows), states[0].dtype)
     # Backwards, so that the first state is evaluated last.
-    null_space, (found, reports, changes) = lax.scan(look, begin, states, reverse=True)
-    return found, reports, null_space, changes
+    null_space, along = lax.scan(look, begin, states, reverse=True)
+    found, reports, changes, readings = along
+    return found, reports, null_space, changes, readings

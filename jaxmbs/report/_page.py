@@ -2,11 +2,10 @@
 resources that holds them.
 """
 
-import base64
 import functools
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, UTC
 from importlib import resources
 from typing import Any
@@ -26,7 +25,9 @@ from .._solvability._report import one_sided_note
 from .._system import ReleaseOption, Structure
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
-from ._contents import Contents
+from ._contents import Contents, Spread
+from ._opening import Drive
+from ._scene_data import lightened, packed, place_data, scene_data, steady, together
 
 
 # --------------------------------------------------------------------------------------------------
@@ -37,55 +38,88 @@ from ._contents import Contents
 # --------------------------------------------------------------------------------------------------
 
 
-def data_of(contents: Contents) -> dict[str, Any]:
+def data_of(contents: Contents, drives: Sequence[Drive] = ()) -> dict[str, Any]:
     """Data of the page's program, ready for JSON: all numbers are finite."""
-    drawing, reactions = contents.skeleton, contents.reactions
-    places = reactions.layout.seconds
-    joints = [
-        {
-            "name": name,
-            "place": places[k],
-            "components": [i for i, c in enumerate(contents.components) if c.constraint == k],
-        }
-        for k, name in enumerate(reactions.names)
-    ]
+    times, many = np.asarray(contents.trajectory.times), contents.verdicts == NOT_UNIQUE
+    bands, unbounded = contents.bands, []
+    ends = np.stack([bands.low, bands.high])
+    # Without bounds there are many such components, and of their ranges only this is to be said.
+    free = np.all((np.isneginf(bands.low) & np.isposinf(bands.high)) | ~many, axis=0)
+    unbounded = np.flatnonzero(free & many.any(axis=0))
+    bounded = np.flatnonzero(~free)
+    drawn, _ = lightened(contents.scene)
     return {
-        "dimension": 2 if drawing.planar else 3,
-        "times": _packed(np.asarray(contents.trajectory.times), "f8"),
-        "points": _packed(drawing.points, "f4"),
-        "hubs": _packed(drawing.hubs, "f4"),
-        "hubNames": list(drawing.hub_names),
-        "spokes": [list(spoke) for spoke in drawing.spokes],
-        "ground": list(drawing.ground),
-        "places": [[place, list(own)] for place, own in drawing.joints],
-        "strands": [
-            {"kind": kind, "points": _packed(own, "f4"), "count": own.shape[1]}
-            for kind, lines in (("rope", drawing.ropes), ("pulley", drawing.pulleys))
-            for own in lines
-        ],
-        "low": drawing.low.tolist(),
-        "high": drawing.high.tolist(),
-        "size": drawing.size,
-        "joints": joints,
+        "states": len(times),
+        "times": packed(times, "f8"),
         "components": [c._asdict() for c in contents.components],
-        "values": _packed(contents.values, "f8"),
-        "bandLow": _packed(contents.bands.low, "f8"),
-        "bandHigh": _packed(contents.bands.high, "f8"),
-        "verdicts": _packed(contents.verdicts, "i1"),
-        "jointVerdicts": _packed(contents.joint_verdicts, "i1"),
-        "spread": list(contents.spread.constraints),
-        "ways": _packed(contents.spread.count, "i1"),
-        "directions": _packed(contents.spread.directions, "f4"),
-        "rank": _packed(np.asarray(contents.solvability.rank), "i4"),
-        "margin": _packed(np.asarray(contents.solvability.margin), "f8"),
+        "joints": _joints(contents),
+        "values": _columns(contents.values, np.flatnonzero(np.isfinite(contents.values).any(0))),
+        "bandLow": _columns(ends[0], bounded),
+        "bandHigh": _columns(ends[1], bounded),
+        "unbounded": unbounded.tolist(),
+        "verdicts": steady(contents.verdicts, "i1"),
+        "jointVerdicts": steady(contents.joint_verdicts, "i1"),
+        "spread": _spread(contents.spread),
+        "rank": steady(np.asarray(contents.solvability.rank), "i4"),
+        "margin": packed(np.asarray(contents.solvability.margin), "f8"),
         "passages": contents.trajectory.known_passages(),
+        "drives": [_drive(drive) for drive in drives],
+        **scene_data(drawn),
+        "places": place_data(drawn, contents.reactions),
     }
 
 
-def _packed(array: np.ndarray, kind: str) -> dict[str, Any]:
-    """An array as its bytes; of more than one axis row by row."""
-    values = np.ascontiguousarray(array, dtype=f"<{kind}")
-    return {"type": kind, "data": base64.b64encode(values.tobytes()).decode("ascii")}
+def _joints(contents: Contents) -> list[dict[str, Any]]:
+    """Names and components of joints and drivers, and the place at which each acts, or -1."""
+    places = {k: i for i, own in enumerate(together(contents.reactions)) for k in own}
+    return [
+        {
+            "name": name,
+            "place": places.get(k, -1),
+            "components": [i for i, c in enumerate(contents.components) if c.constraint == k],
+        }
+        for k, name in enumerate(contents.reactions.names)
+    ]
+
+
+# Directions that turn by less than this (rad) are drawn as one.
+_STEADY = 1e-5
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    """How many directions there are, and these where they are one or two; three are all."""
+    few = np.any((spread.count > 0) & (spread.count < 3), axis=0)
+    kept = np.argwhere(few)
+    there = np.arange(2) < spread.count[..., None]
+    directions = np.where(there[..., None], spread.directions[..., :2, :], 0.0)
+    return {
+        "joints": list(spread.constraints),
+        "count": steady(spread.count, "i1"),
+        "kept": [
+            {
+                "joint": int(k),
+                "part": int(part),
+                "directions": steady(directions[:, k, part], "f4", _STEADY),
+            }
+            for k, part in kept
+        ],
+    }
+
+
+def _drive(drive: Drive) -> dict[str, Any]:
+    return {
+        "name": drive.name,
+        "kind": drive.kind,
+        "load": packed(drive.load, "f8"),
+        "loadUnit": drive.load_unit,
+        "travel": None if drive.travel is None else packed(drive.travel, "f8"),
+        "travelUnit": drive.travel_unit,
+    }
+
+
+def _columns(array: np.ndarray, columns: np.ndarray) -> dict[str, Any]:
+    """Some columns of an array; all others are NaN."""
+    return {"columns": columns.tolist(), **packed(array[:, columns], "f8")}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -106,62 +140,38 @@ def verdict_table(contents: Contents) -> Table:
         columns = [own._replace(title=first.get(own.title, own.title)) for own in columns]
         verdicts = [Verdict(contents.joint_verdicts[:, k]) for k in every]
         columns.append(Column("at all states", [verdict_of_states(x) for x in verdicts]))
-    columns += [
-        Column(many * "largest " + what, [_most(contents, k, what) for k in every], unit)
-        for what, unit in (("force", "N"), ("torque", "N m"))
-    ]
     return Table(columns, np.any(contents.joint_verdicts != UNIQUE, axis=0).tolist())
 
 
-def _most(contents: Contents, constraint: int, what: str) -> str:
-    """The largest magnitude over the states in which all of it is unique."""
-    own = [
-        k
-        for k, c in enumerate(contents.components)
-        if c.constraint == constraint and c.what == what
+def opening_words(contents: Contents) -> list[str]:
+    """Sentences at the top, below those on which reactions are unique."""
+    structure, trajectory = contents.first.structure, contents.trajectory
+    return [
+        *_of_compliances(structure, trajectory.elastic),
+        *_one_sided_sentences(contents),
+        contents.first.doubt(),
+        trajectory.message,
     ]
-    if not own:
+
+
+def drawing_words(contents: Contents) -> str:
+    """What the drawing leaves out, in a sentence; empty if nothing."""
+    count = lightened(contents.scene)[1]
+    if not count:
         return ""
-    sizes = np.linalg.norm(contents.values[:, own], axis=1)
-    known = sizes[np.isfinite(sizes)]
-    if not known.size:
-        return "not unique"
-    rounding = contents.components[own[0]].rounding
-    largest = float(known.max())
-    number = f"{0.0 if largest <= rounding else largest:.6g}"
-    return number if known.size == sizes.size else f"{number} where it is unique"
+    some = "One surface" if count == 1 else f"{count} surfaces"
+    verb = "is" if count == 1 else "are"
+    return f"{some} of very many triangles {verb} drawn by a convex hull or a box."
 
 
-def head_of(contents: Contents) -> list[str]:
-    """Sentences at the top."""
-    first, structure, trajectory = contents.first, contents.first.structure, contents.trajectory
-    sentences = _of_compliances(structure, trajectory.elastic)
-    if bool(first.decided):
-        sentences.append(f"{first.headline()}.")
-    found = contents.mobility
+def rank_words(contents: Contents) -> list[str]:
+    """Ranks and mobility."""
+    first, found = contents.first, contents.mobility
+    sentences = [f"{first.headline()}."] if bool(first.decided) else []
     if is_left_out(first):
         sentences.append(f"That mobility is of first order: {LEFT_OUT}; jm.mobility computes it.")
     if found is not None and not found.is_finite:
         sentences.append(" ".join([found.headline(), *found.sentences()]))
-    many = [
-        name
-        for k, name in enumerate(structure.constraint_names)
-        if np.any(contents.joint_verdicts[:, k] == NOT_UNIQUE)
-    ]
-    if many:
-        plural = "s" if len(many) > 1 else ""
-        sentences.append(
-            f"{_WITH[trajectory.elastic]} does not determine the reaction{plural} of "
-            f"{listed(many)}: any number that a program gives for what is not unique is one of "
-            "many."
-        )
-    elif structure.constraints:
-        sentences.append("Every reaction is unique.")
-    sentences += _one_sided_sentences(contents)
-    if first.doubt():
-        sentences.append(first.doubt())
-    if trajectory.message:
-        sentences.append(trajectory.message)
     return sentences
 
 
@@ -187,12 +197,6 @@ def _one_sided_sentences(contents: Contents) -> list[str]:
             "unique."
         )
     return sentences
-
-
-_WITH = {
-    False: "A model of rigid bodies",
-    True: "The model, even with its compliances,",
-}
 
 
 def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
@@ -255,6 +259,12 @@ def release_words(contents: Contents) -> tuple[list[str], list[str], list[str]]:
     return shared[:_MOST_LINES], lines[:_MOST_LINES], remarks
 
 
+def advice_of(contents: Contents) -> str:
+    """The first set of releases as workshops say it, in a sentence; empty if there is none."""
+    words = contents.releases.advice() if contents.releases else ""
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
 def _words_of_release(option: ReleaseOption) -> str:
     """A release in words, without the joint's name."""
     kind, to = (text.replace("_", " ") for text in (option.kind, option.to))
@@ -307,6 +317,8 @@ def method_of(contents: Contents, notes: Mapping[str, str]) -> list[tuple[str, s
 
 # The parts of the page's program, in their order.
 _PROGRAM = ("numbers.js", "scene.js", "curves.js", "time.js")
+# three.js with its renderer and OrbitControls in one file: see docs/theory/decisions.md.
+_THREE = "three.min.js"
 
 
 def page(words: dict[str, Any], data: dict[str, Any]) -> str:
@@ -318,6 +330,7 @@ def page(words: dict[str, Any], data: dict[str, Any]) -> str:
         data=_markup(numbers),
         style=_markup(_text("page.css")),
         program=_markup("\n".join(map(_text, _PROGRAM))),
+        three=_markup(_text(_THREE)),
         plotly=_markup(_plotly()),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _settings
+from .._bodies import AbstractVisual
 from .._custom_types import Setting
 from .._dynamics import Trajectory
 from .._errors import ModelError
@@ -15,14 +16,18 @@ from .._files import check_folder, replacing
 from .._ranges import AbstractBound
 from .._system import Model
 from ._contents import check_bounds, Contents, contents_of
+from ._opening import drive_table, drives_of, largest_words, peak_table, trust_of
 from ._page import (
+    advice_of,
     check_extra,
     data_of,
-    head_of,
+    drawing_words,
     interval_table,
     method_of,
+    opening_words,
     page,
     passage_words,
+    rank_words,
     release_words,
     sharing_words,
     verdict_table,
@@ -57,14 +62,16 @@ def write(
     bounds: Setting[Sequence[AbstractBound | str]] = (),
     title: Setting[str | None] = None,
     notes: Setting[Mapping[str, str] | None] = None,
+    visuals: Setting[Sequence[AbstractVisual]] = (),
 ) -> Written:
     """Write a report as one HTML file, which works without a network.
 
-    It shows which reactions are unique; the mechanism in three dimensions, which can be turned and
-    played, with forces as arrows where they are unique and as ranges where they are not; their
-    curves; ranks and singular configurations along the motion; which joints share loads, and which
-    releases would make all reactions unique; and how it was computed. Numbers that are not unique
-    are not in the file at all.
+    It begins with which reactions can be trusted, in a sentence and on the mechanism in three
+    dimensions, which can be turned and played, with forces as arrows where they are unique and as
+    ranges where they are not. Then follow what drivers and motors have to do; the peak loads of
+    joints; curves; verdicts, ranks and singular configurations along the motion; which joints share
+    loads, and which releases would make all reactions unique; and how it was computed. Numbers that
+    are not unique are not in the file at all.
 
     **Arguments:**
 
@@ -78,6 +85,7 @@ def write(
       others at most so many are shown, evenly chosen, default 500.
     - `bounds`: what is known of reactions, as `jaxmbs.ranges` takes it.
     - `title`: default the model's name. `notes`: more lines of how it was computed, by names.
+    - `visuals`: shapes of bodies, of a trajectory (`Model.visuals`); a model has its own.
 
     **Returns:** `Written`.
 
@@ -94,8 +102,9 @@ def write(
     heading = chosen_title(subject, title)
     chosen = {} if notes is None else _settings.mapping(notes, "notes", '{"source": "drawing 7"}')
     system = system_of(subject)
-    known = check_bounds(system, bounds)
-    contents = contents_of(motion_of(subject, system, end, every, frames), known)
+    known, shapes = check_bounds(system, bounds), chosen_visuals(subject, visuals)
+    motion = motion_of(subject, system, end, every, frames)
+    contents = contents_of(motion, known, visuals=shapes)
     return write_page(contents, Path(path), heading, _remark(subject) | chosen)
 
 
@@ -104,7 +113,8 @@ def write_page(contents: Contents, path: Path, title: str, notes: Mapping[str, s
 
     **Raises:** `OSError` if it cannot be written.
     """
-    text = page(words_of(contents, title, notes), data_of(contents))
+    drives = drives_of(contents)
+    text = page(words_of(contents, title, notes), data_of(contents, drives))
     with replacing(path) as new:
         new.write_text(text, encoding="utf-8")
     return Written(path, path.stat().st_size, contents.trajectory.times.shape[0])
@@ -127,6 +137,19 @@ def chosen_title(subject: Any, title: Any) -> str:
     return subject.name if isinstance(subject, Model) else "Mechanism"
 
 
+def chosen_visuals(subject: Any, visuals: Any) -> tuple[AbstractVisual, ...]:
+    """Visual shapes of a model, or those that are given with a trajectory.
+
+    **Raises:** `ModelError` for shapes that are given with a model.
+    """
+    given = _settings.parts(visuals, AbstractVisual, "visuals")
+    if not isinstance(subject, Model):
+        return given
+    if given:
+        raise ModelError("visuals are those of a trajectory; a model has its own (Model.visuals).")
+    return subject.visuals
+
+
 def _remark(subject: Any) -> dict[str, str]:
     """A model's remark on its numbers."""
     return {"remark": subject.remark} if isinstance(subject, Model) and subject.remark else {}
@@ -144,20 +167,26 @@ def words_of(
         "states": len(times),
         "begin": float(times[0]),
         "end": float(times[-1]),
-        "head": head_of(contents),
+        "trust": trust_of(contents),
+        "opening": list(filter(None, opening_words(contents))),
+        "drives": drive_table(drives_of(contents), times) if len(times) > 1 else None,
+        "peaks": peak_table(contents),
+        "largest": largest_words(contents),
+        "ranks": rank_words(contents),
         "verdicts": verdict_table(contents),
-        "planar": contents.skeleton.planar,
-        "drawable": contents.skeleton.drawable,
+        "planar": contents.scene.planar,
+        "drawable": contents.scene.drawable,
         "bodies": contents.reactions.layout.bodies,
         "seconds": contents.reactions.layout.seconds,
         "names": structure.constraint_names,
         "components": contents.components,
         "intervals": interval_table(contents),
         "passages": passage_words(contents),
-        "bands": contents.bands.notes,
+        "bands": [*filter(None, [drawing_words(contents)]), *contents.bands.notes],
         "sharing": sharing_words(contents),
         "shared": shared,
         "released": released,
+        "advice": advice_of(contents),
         "remarks": remarks,
         "duty": None if contents.duty is None else contents.duty.described().tables[0],
         "stops": None if contents.stops is None else contents.stops.described(),
@@ -196,6 +225,7 @@ def view(
     bounds: Setting[Sequence[AbstractBound | str]] = (),
     title: Setting[str | None] = None,
     height: Setting[int] = 760,
+    visuals: Setting[Sequence[AbstractVisual]] = (),
 ) -> View:
     """The mechanism of a report in three dimensions, with its time slider and its reactions, for a
     notebook.
@@ -212,7 +242,7 @@ def view(
     height = _settings.whole_number(height, "height", least=200)
     heading = chosen_title(subject, title)
     system = system_of(subject)
-    known = check_bounds(system, bounds)
+    known, shapes = check_bounds(system, bounds), chosen_visuals(subject, visuals)
     motion = motion_of(subject, system, end, None, frames)
-    contents = contents_of(motion, known, explained=False)
+    contents = contents_of(motion, known, visuals=shapes, explained=False)
     return View(page(words_of(contents, heading, {}, whole=False), data_of(contents)), height)

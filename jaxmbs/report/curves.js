@@ -1,5 +1,6 @@
 // Curves over time.
 
+const config = { responsive: true, displaylogo: false, displayModeBar: false, scrollZoom: true };
 const curves = byId("curves");
 const ranks = byId("ranks");
 const cursor = () => ({
@@ -128,6 +129,45 @@ function makeCurves() {
   found.forEach(({ label }, k) => choice.add(new Option(label, String(k))));
   choice.addEventListener("change", () => drawCurves(found[Number(choice.value)]));
   return drawCurves(found[0]);
+}
+
+// Force or torque of a driver or a motor, and below it its travel.
+const drives = [...document.querySelectorAll(".drive")];
+
+function drawDrive(figure) {
+  const own = data.drives[Number(figure.dataset.drive)];
+  const x = Array.from(times), load = Array.from(unpacked(own.load));
+  const travel = own.travel && Array.from(unpacked(own.travel));
+  const bare = load.every(Number.isNaN);
+  const traces = [{ x, y: load, mode: "lines", line: style(0), name: own.name }];
+  if (travel) traces.push({ x, y: travel, mode: "lines", line: style(1), yaxis: "y2" });
+  const notes = [];
+  if (bare) {
+    notes.push({
+      text: "not unique: there is no curve", showarrow: false, xref: "paper", yref: "y domain",
+      x: 0.5, y: 0.5,
+    });
+  } else {
+    const sizes = load.map((y) => (Number.isNaN(y) ? -1 : Math.abs(y)));
+    const k = sizes.indexOf(Math.max(...sizes));
+    traces.push({ x: [x[k]], y: [load[k]], mode: "markers", marker: { color: INK, size: 9,
+      symbol: "diamond-open", line: { width: 2 } }, hoverinfo: "skip" });
+    const half = x[k] > 0.5 * (x[0] + x[states - 1]);
+    notes.push({ text: `${digits(load[k])} ${own.loadUnit} at ${digits(x[k])} s`, x: x[k],
+      y: load[k], showarrow: false, xanchor: half ? "right" : "left", xshift: half ? -8 : 8,
+      bgcolor: "rgba(255,255,255,0.8)" });
+  }
+  const word = own.loadUnit === "N" ? "force" : own.loadUnit === "N m" ? "torque" : "load";
+  const grid = { gridcolor: "#ddd", zerolinecolor: "#999" };
+  const layout = flat("", {
+    title: { text: plain(own.name), font: { size: 14 }, x: 0.02, xanchor: "left" },
+    margin: { l: 70, r: 15, t: 30, b: 45 }, showlegend: false, annotations: notes,
+    yaxis: { title: { text: `${word} (${own.loadUnit})` }, domain: travel ? [0.54, 1] : [0, 1],
+      ...grid },
+    yaxis2: { title: { text: `travel (${own.travelUnit})` }, domain: [0, 0.46], ...grid },
+  });
+  layout.xaxis.anchor = travel ? "y2" : "y";
+  return Plotly.newPlot(figure, traces, layout, config);
 }
 
 function makeRanks() {

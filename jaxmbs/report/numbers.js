@@ -1,34 +1,59 @@
-// What moves in a report. Arrays come as bytes (see _data.py); a move of the slider changes the
-// data of a few traces, none of which is made anew. The parts of this program follow each other in
-// one function: numbers, scene, curves, time.
+// What moves in a report. Arrays come as bytes (see _page.py). The parts of this program follow
+// each other in one function: numbers, scene, curves, time.
 
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
-const ARRAYS = { f4: Float32Array, f8: Float64Array, i1: Int8Array, i4: Int32Array };
+const ARRAYS = {
+  f4: Float32Array, f8: Float64Array, i1: Int8Array, i4: Int32Array, u2: Uint16Array,
+  u4: Uint32Array,
+};
 const unpacked = ({ type, data: text }) =>
   new ARRAYS[type](Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+const { states, components, joints } = data;
 
-const times = unpacked(data.times);
-const points = unpacked(data.points);
-const hubs = unpacked(data.hubs);
-const strands = data.strands.map((own) => ({ ...own, points: unpacked(own.points) }));
-const values = unpacked(data.values);
-const bandLow = unpacked(data.bandLow);
-const bandHigh = unpacked(data.bandHigh);
-const verdicts = unpacked(data.verdicts);
-const jointVerdicts = unpacked(data.jointVerdicts);
-const ways = unpacked(data.ways);
-const directions = unpacked(data.directions);
-const rank = unpacked(data.rank);
-const margin = unpacked(data.margin);
-const { components, joints } = data;
-const states = times.length;
-const places = points.length / states / 3;
-const bodies = hubs.length / states / 3;
+// Of an array of `width` numbers for each state, which has one row alone where all are equal.
+function steady(packed, width) {
+  const own = unpacked(packed);
+  if (states === 1 || own.length !== width) return own;
+  const all = new own.constructor(states * width);
+  for (let s = 0; s < states; s += 1) all.set(own, s * width);
+  return all;
+}
+
+// Of all components, from the columns of some.
+function spreadOut(packed, fill) {
+  const { columns } = packed, own = unpacked(packed);
+  columns.forEach((c, k) => {
+    for (let s = 0; s < states; s += 1) {
+      fill[s * components.length + c] = own[s * columns.length + k];
+    }
+  });
+  return fill;
+}
+
 const UNIQUE = 1;
 const planar = data.dimension === 2;
+const times = unpacked(data.times);
+const verdicts = steady(data.verdicts, components.length);
+const jointVerdicts = steady(data.jointVerdicts, joints.length);
+const nothing = () => new Float64Array(states * components.length).fill(NaN);
+const values = spreadOut(data.values, nothing());
+const [bandLow, bandHigh] = [[data.bandLow, -Infinity], [data.bandHigh, Infinity]].map(
+  ([packed, end]) => {
+    const all = spreadOut(packed, nothing());
+    for (const c of data.unbounded) {
+      for (let s = 0; s < states; s += 1) {
+        const k = s * components.length + c;
+        if (verdicts[k] === 0) all[k] = end;
+      }
+    }
+    return all;
+  },
+);
+const rank = steady(data.rank, 1);
+const margin = unpacked(data.margin);
 
-const BODY = "#5c677d", MANY = "#b3261e", GOOD = "#8ecae6", RANGE = "#eec3bd";
+const MANY = "#b3261e", GOOD = "#8ecae6", RANGE = "#eec3bd";
 // Styles differ as well as colours: the picture must be readable in grey.
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const GREYS = ["#111111", "#2a6f97", "#c05621", "#5c677d", "#7b2d8b", "#2f7d32"];

@@ -2,6 +2,7 @@
 
 const slider = byId("slider");
 const play = byId("play");
+const folded = byId("values-folded");
 let playing = 0;
 let wanted = -1;
 
@@ -9,14 +10,15 @@ let wanted = -1;
 async function show(state) {
   const began = performance.now();
   shown = state;
-  showValues(state);
+  if (folded.open) showValues(state);
   if (slider) {
     const words = `${digits(times[state])} s`;
     slider.value = String(state);
     slider.setAttribute("aria-valuetext", words);
     byId("time").textContent = words;
   }
-  await Promise.all([scene && drawScene(state), ...[...seen].map(moveCursor)]);
+  if (scene) drawScene(state);
+  await Promise.all([...seen].map(moveCursor));
   document.body.dataset.shown = String(state);
   performance.measure("state shown", { start: began });
 }
@@ -36,7 +38,7 @@ function watchFigures() {
       }
     }
   });
-  for (const figure of [curves, ranks]) if (figure) watcher.observe(figure);
+  for (const figure of [curves, ranks, ...drives]) if (figure) watcher.observe(figure);
 }
 
 const later = (t) => {
@@ -83,7 +85,8 @@ function listen() {
     });
     play.addEventListener("click", () => (play.textContent === "Play" ? run() : stop()));
   }
-  if (!scene) return;
+  folded.addEventListener("toggle", () => { if (folded.open) showValues(shown); });
+  if (!stage) return;
   byId("arrows").addEventListener("change", (event) => {
     arrows = event.target.value;
     drawScene(shown);
@@ -92,25 +95,35 @@ function listen() {
     factor = 10 ** Number(event.target.value);
     drawScene(shown);
   });
-  byId("names").addEventListener("change", ({ target: { value } }) => {
-    const mode = (named) => ({ mode: named ? "markers+text" : "markers" });
-    Plotly.restyle(scene, mode(value !== "none"), jointLooks);
-    Plotly.restyle(scene, mode(value === "all"), bodyLooks);
+  byId("names").addEventListener("change", (event) => {
+    nameThem(event.target.value);
+    draw();
   });
   byId("reset").addEventListener("click", () => {
-    Plotly.relayout(scene, { "scene.camera": camera });
+    resetView();
+    turnLabels();
+    draw();
   });
 }
 
+// The mechanism stands before what draws curves has been read.
 async function begin() {
+  if (scene) makeScene();
   showValues(0);
+  if (stage) nameThem("joints");
   listen();
-  if (scene) await makeScene();
+  await show(0);
+  performance.mark("mechanism shown");
+}
+
+async function beginCurves() {
+  await Promise.all(drives.map(drawDrive));
   if (curves) await makeCurves();
   if (ranks) await makeRanks();
   watchFigures();
-  await show(0);
   document.body.dataset.ready = "true";
+  performance.mark("ready");
 }
 
-begin();
+const begun = begin();
+document.addEventListener("DOMContentLoaded", () => begun.then(beginCurves));
