@@ -15,6 +15,8 @@ from scipy.optimize import brentq
 
 import jaxmbs as jm
 from jaxmbs import forces, motions, planar, runs, spatial
+from jaxmbs._verdict import NOT_UNIQUE, UNIQUE
+from jaxmbs.report._contents import contents_of
 
 
 G = 9.81
@@ -753,3 +755,25 @@ def test_tables_do_not_hold_them(tmp_path):
     jm.io.save_trajectory(found, tmp_path / "motion.csv")
     with pytest.raises(jm.io.ModelError, match=r"column 'floor.multiplier' and the system no such"):
         jm.io.load_trajectory(tmp_path / "motion.csv", mechanisms())
+
+
+def test_reports_have_the_forces_of_limits():
+    """With their verdicts: at the end the floor carries the ball, and two stops share the rod."""
+    last = run().at(slice(-1, None))
+    contents = contents_of(last, explained=False)
+    names = contents.reactions.names
+    told = {}
+    for k, own in enumerate(contents.components):
+        told.setdefault(names[own.constraint], {})[own.label] = k
+    floor = told["floor"]["force y"]
+    assert contents.values[0, floor] == pytest.approx(G, rel=1e-9)
+    assert contents.verdicts[0, floor] == UNIQUE
+    for name in ("buffer", "twin"):
+        place = told[name]["torque z"]
+        assert contents.verdicts[0, place] == NOT_UNIQUE
+        assert np.isnan(contents.values[0, place])
+
+
+def test_ranges_along_are_refused():
+    with pytest.raises(ValueError, match="along a motion with rigid limits are not computed"):
+        jm.ranges_along(run())

@@ -102,7 +102,7 @@ def ranges_along(
 
     **Returns:** `Ranges` with an axis of times in front.
 
-    **Raises:** as `ranges`.
+    **Raises:** as `ranges`; `ValueError` for a motion with rigid limits.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(
@@ -110,6 +110,12 @@ def ranges_along(
         )
     if trajectory.times.ndim != 1:
         raise ValueError("trajectory must be one motion, not a batch; ask for one at a time.")
+    if trajectory.limits is not None:
+        raise ValueError(
+            "ranges along a motion with rigid limits are not computed, as its states differ in the "
+            "rows that hold; ask for them one by one, by jaxmbs.ranges of "
+            "trajectory.system.with_active_limits(trajectory.limits.active[k])."
+        )
     own = trajectory
     task = _task(own.system, bounds, combinations, None, criterion, own.elastic)
     return task.solve(GivenState(own.q, own.v, own.times, own.multipliers))

@@ -469,7 +469,8 @@ def contents_of(
     """Evaluate all contents of a trajectory. `visuals`: shapes of bodies. `explained`: also which
     joints share loads, and which releases would change that."""
     states = trajectory.q, trajectory.v, trajectory.times, trajectory.multipliers
-    known: Any = tuple(map(np.asarray, states))
+    active = None if trajectory.limits is None else np.asarray(trajectory.limits.active)
+    known: Any = (*map(np.asarray, states), active)
     found = _along(trajectory.system, known, trajectory.elastic)
     # As NumPy arrays: indexed one by one, those of JAX are a small program each.
     reactions, solvability, null_space, changes, readings = jax.tree.map(np.asarray, found)
@@ -478,6 +479,8 @@ def contents_of(
     components, values, verdicts = components_of(reactions)
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (picked(x, 0) for x in states[:3])
+    if active is not None:
+        system = system.with_active_limits(active[0])
     moves = len(trajectory.times) > 1
     most = _most_releases(len(system.structure.rows))
     return Contents(
@@ -507,7 +510,9 @@ def contents_of(
 
 @program(compiling=Compiling.ONCE)
 def _along(
-    system: AbstractSystem, states: tuple[Array, Array, Array, Array], elastic: bool
+    system: AbstractSystem,
+    states: tuple[Array, Array, Array, Array, Array | None],
+    elastic: bool,
 ) -> tuple[
     Reactions,
     Solvability,
@@ -516,17 +521,19 @@ def _along(
     Float[Array, "n 3 rows"],
 ]:
     """Reactions and verdicts of all states, the null space of the first, how what is not unique
-    may change (`changes_of`), and the readings of drivers."""
+    may change (`changes_of`), and the readings of drivers. `states`: q, v, t, multipliers, and
+    which rigid limits are active, where there are any."""
     criterion = chosen_criterion(None, system)
     rows = len(system.structure.rows)
     driven = any(own.kind == Driver.kind for own in system.structure.constraints)
 
     def look(
-        null_space: Float[Array, "rows rows"], state: tuple[Array, ...]
+        null_space: Float[Array, "rows rows"], state: tuple[Any, ...]
     ) -> tuple[Float[Array, "rows rows"], tuple[Reactions, Solvability, Array, Array]]:
         del null_space
-        q, v, t, multipliers = state
-        found = explained_reactions(system, q, v, t, multipliers, criterion, elastic)
+        q, v, t, multipliers, active = state
+        own = system if active is None else system.with_active_limits(active)
+        found = explained_reactions(own, q, v, t, multipliers, criterion, elastic)
         report = found.solvability
         # All of them would be many numbers, and only the first are needed.
         without = eqx.tree_at(lambda x: x.null_space, report, jnp.zeros((0, 0)))

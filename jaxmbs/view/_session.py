@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import known_array
-from .._drawing import Scene, scene
+from .._drawing import Scene
 from .._dynamics import consistent_state, simulate, SimulationError, Statistics, Trajectory
 from .._dynamics._passages import Passages
 from .._errors import AnalysisError, ModelError
@@ -164,12 +164,12 @@ class Session:
     def _picture(
         self, placed: Placed, trajectory: Trajectory, residual: np.ndarray, why: str = ""
     ) -> Picture:
-        contents = contents_of(trajectory, self._bounds, explained=False)
+        looks = self.model.visuals
+        contents = contents_of(trajectory, self._bounds, visuals=looks, explained=False)
         q = np.asarray(trajectory.q)
         found = readings(placed.held, q)
         values = {name: found[held_by(name)] for name in self.values if held_by(name) in found}
-        drawn = scene(trajectory.system, contents.reactions, q, self.model.visuals)
-        return Picture(drawn, contents, values, residual, why)
+        return Picture(contents.scene, contents, values, residual, why)
 
     # -- Motions.
 
