@@ -58,7 +58,7 @@ print(
 print("at the start, N:")
 for case, values in found.items():
     print(f"  {case}:", np.asarray(values[0]).round(4))
-assert np.max(np.abs(found["AB elastic"][:, 0])) < 1e-6  # elimination in disguise
+assert np.max(np.abs(found["AB elastic"][:, 0])) < 1e-6  # equivalent to dropping a row
 # With links alike the pseudoinverse happens to say the same; not where one is stiffer.
 unlike = forces(jnp.asarray(np.array([1.0, 1.0, 1.0, 0.5, 1.0, 1.0]) / stiffness))
 plain = system.deformation_matrix(motion.q[0], motion.v[0], 0.0).T @ motion.multipliers[0]

@@ -1,4 +1,4 @@
-"""Example 28: is a constraint on velocities one on positions in disguise?
+"""Example 28: does a constraint on velocities follow from one on positions?
 
 A coin rolls upright on a table: two rows on velocities, neither of which can be integrated. So it
 turns and rolls on a closed loop in its two angles, and ends elsewhere: by the radius times the area

@@ -59,8 +59,8 @@ class RESULTS(Enumeration):
     )
     accelerations_contradict = (
         "Constraints that are given at acceleration level, as those of servos are, cannot be met: "
-        "they contradict other constraints, or each other. Leave one of them out, want something "
-        "that the others let happen, or start from a state that they all allow."
+        "they contradict other constraints, or each other. Leave one of them out, choose a target "
+        "that is compatible with the others, or start from a state that they all allow."
     )
     servo_error_unknown = (
         "The error of a servo constraint is more than 3/8 of a turn (of a screw 3/8 of a pitch), "
@@ -70,7 +70,7 @@ class RESULTS(Enumeration):
     servo_not_attainable = (
         "The actuators cannot give the accelerations that a servo constraint asks for: nothing "
         "that they do moves what it wants, or other constraints do not let it. Let other bodies or "
-        "velocities carry the force, add an actuator, or want something else."
+        "velocities carry the force, add an actuator, or choose another target."
     )
     augmented_lagrangian_not_converged = (
         "The augmented Lagrangian iteration did not meet the constraints. Allow more iterations "
@@ -117,7 +117,7 @@ class RESULTS(Enumeration):
         "it stiffer, or make several bodies of it."
     )
     verdict_doubtful = (
-        "The rank is decided by a hair: the configuration is near a singular one, or the model's "
+        "The rank decision is marginal: the configuration is near a singular one, or the model's "
         "numbers are not exact. Read verdicts from configurations nearby, or give more digits."
     )
     answer_not_a_number = (
@@ -154,7 +154,7 @@ class RESULTS(Enumeration):
         "earlier."
     )
     state_not_valid = (
-        "The state is not one: a coordinate, a velocity or the time is NaN or infinite, or a "
+        "Invalid state: a coordinate, a velocity or the time is NaN or infinite, or a "
         "quaternion is not of length 1, so that nothing was decided. Look for where it became so, "
         "and divide quaternions by their length."
     )

@@ -14,7 +14,9 @@ import pytest
 
 import jaxmbs
 from jaxmbs._limits import EXACT
+from jaxmbs.cli._output import SECTIONS, with_section
 from jaxmbs.io import model_from_tables
+from jaxmbs.results import RESULTS
 
 
 ROOT = Path(__file__).parent.parent
@@ -165,3 +167,17 @@ TOLD = (
 def _plain(number: float) -> str:
     """Such as 1e-9, as it is written on pages."""
     return np.format_float_scientific(number, trim="-", exp_digits=1).replace("e+", "e")
+
+
+def test_messages_name_the_section_that_explains_them():
+    """Those of the page on messages; results have sections by their names."""
+    page = (ROOT / "docs/guide/messages.md").read_text(encoding="utf-8")
+    parts = re.split(r"^### .*\{ #([\w-]+) \}$", page, flags=re.M)
+    quoted = dict(zip(parts[1::2], parts[2::2], strict=True))
+    for part, section in SECTIONS.items():
+        assert any(part in line for line in quoted[section].splitlines() if line[:1] == ">"), part
+    text = "At 0.2 s: " + RESULTS[RESULTS.step_too_small]
+    assert with_section(text) == f"{text[:-1]} [step_too_small]."
+    open_joint = "the configuration is not closed at time 0 s: 'B' is open by 0.012 m"
+    assert with_section(open_joint) == f"{open_joint} [not-closed]"
+    assert with_section("no such file") == "no such file"

@@ -306,7 +306,7 @@ def flexibility(
     those of `ElasticResolution` with all compliances but those of a subset S zero, and
 
     - **undecided** is a joint X if C_X^T N z is not zero for all z with c_e^T N z = 0, e in S;
-    - an **elimination in disguise** is a part e in S without whose N^T c_e the rank of N^T D_S
+    - **equivalent to dropping rows** is a part e in S without whose N^T c_e the rank of N^T D_S
       would be less, and which carries no load, c_e^T lambda = 0: no other part deforms under one of
       the self-stresses, so that the deformation of e by it must vanish. Its elasticity does what
       dropping a row does. (With misfits it carries what these make of it, whatever the load.)

@@ -67,7 +67,7 @@ class SubsetAnswer(NamedTuple):
             return "not found"
         words = []
         if self.disguised:
-            words.append(f"elimination in disguise ({', '.join(self.disguised)})")
+            words.append(f"equivalent to dropping rows ({', '.join(self.disguised)})")
         if self.agrees:
             words.append("agrees")
         elif np.isnan(self.difference):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TYPE_CHECKING
 
 from rich.console import Console
@@ -17,6 +18,36 @@ from ._interrupt import STATUS, stop, Stopped
 
 if TYPE_CHECKING:
     from .._printing import Description
+
+
+# Sections of docs/guide/messages.md, by what their messages contain. (The texts of `RESULTS` have
+# sections of their own.)
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "is not closed at": "not-closed",
+        "velocities break the constraints": "velocities",
+        "one state is meant": "batch",
+        "must be a quaternion of length 1": "quaternion",
+        "must be positive definite": "inertia",
+        "breaks the triangle inequality": "inertia",
+        "install the extra with": "extra",
+        "at the precision of the": "precision",
+        "not certified:": "not-certified",
+    }
+)
+
+
+def with_section(text: str) -> str:
+    """The message with the section of the page on messages that explains it, if there is one."""
+    # Where nothing was computed, nothing is imported for it.
+    solution = sys.modules.get("jaxmbs._solution")
+    results = solution.sentences().values() if solution is not None else ()
+    named = [name for name, known in results if known and known in text]
+    named += [section for part, section in SECTIONS.items() if part in text]
+    if not named:
+        return text
+    end = "." if text.endswith(".") else ""
+    return f"{text.removesuffix('.')} [{named[0]}]{end}"
 
 
 @contextmanager
@@ -32,10 +63,10 @@ def refusing() -> Iterator[None]:
         stop()
         raise SystemExit(STATUS) from None
     except ModelError as error:
-        print(f"jaxmbs: {error}", file=sys.stderr)
+        print(f"jaxmbs: {with_section(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except AnalysisError as error:
-        print(f"jaxmbs: {error}", file=sys.stderr)
+        print(f"jaxmbs: {with_section(str(error))}", file=sys.stderr)
         raise SystemExit(1) from None
 
 
