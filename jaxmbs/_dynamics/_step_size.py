@@ -319,9 +319,9 @@ class PassageSteps(AbstractAdaptiveWrapper):
 #
 # Integral control takes the error of the next step for that of the last one. Where a motion becomes
 # faster, errors grow by five to ten times from step to step, so that every other step is rejected;
-# and Diffrax never shortens a step after one that it accepts. So the factor of predictive control
-# counts as well, if it is smaller (Gustafsson 1994, ACM Trans. Math. Softw. 20, 496; Hairer and
-# Wanner 1996, section IV.8):
+# and Diffrax never shortens a step after one that it accepts. So a step whose error by predictive
+# control would be too large has the length of that (Gustafsson 1994, ACM Trans. Math. Softw. 20,
+# 496; Hairer and Wanner 1996, section IV.8):
 #
 #     h_(n+1) / h_n = safety err_n^(-1/k) (err_(n-1) / err_n)^(1/k) h_n / h_(n-1).
 #
@@ -338,6 +338,9 @@ _SHORTEST = 0.5
 # Errors relative to tolerances below which a step was not as long as its error allows, so that the
 # next one is not predicted by it.
 _SMALL_ERROR = 1e-3
+
+# A step is shortened if its expected error, relative to the tolerances, is larger than this.
+_EXPECTED = 0.9
 
 # A passage is close if it lies within so many steps.
 _STEPS_BEFORE = 2.0
@@ -401,7 +404,7 @@ class PredictiveSteps(AbstractAdaptiveWrapper):
         length = stop_gradient(jnp.asarray(t1 - t0, y0.dtype))
         error = stop_gradient(self._relative(y0, y1_candidate, y_error))
         now = PredictionState(inner, length, error)
-        predicted = _predicted(now, controller_state, error_order)
+        predicted = _predicted(now, controller_state, wanted, error_order)
         if self.monitored:
             ahead = stop_gradient(y_error[-1]) - begin
             close = (ahead > 0) & (ahead < _STEPS_BEFORE * wanted)
@@ -422,15 +425,19 @@ class PredictiveSteps(AbstractAdaptiveWrapper):
         return self.norm(error[:-1] / (self.atol + self.rtol * largest))
 
 
-def _predicted(now: PredictionState, before: PredictionState, order: Any) -> Scalar:
-    """Length of the step after two that were accepted; infinite where they do not tell."""
+def _predicted(now: PredictionState, before: PredictionState, wanted: Scalar, order: Any) -> Scalar:
+    """Length of the step after two that were accepted, where one of the `wanted` length would be
+    rejected; infinite elsewhere, and if either error is below `_SMALL_ERROR` or there is no earlier
+    step."""
     known = (before.error > _SMALL_ERROR) & (now.error > _SMALL_ERROR) & (before.length > 0)
     error = jnp.where(known, now.error, 1.0)
-    growth = jnp.where(known, before.error, 1.0) / error
+    growth = error / jnp.where(known, before.error, 1.0)
     stretch = jnp.where(known, now.length, 1.0) / jnp.where(known, before.length, 1.0)
-    usual = _SAFETY * error ** (-1 / order)
-    factor = jnp.minimum(usual, usual * growth ** (1 / order) * stretch)
-    return jnp.where(known, jnp.maximum(factor, _SHORTEST) * now.length, jnp.inf)
+    # Of a step as long as the last one, if the error grows once more as it did.
+    expected = error * growth * stretch**-order
+    grown = expected * (wanted / now.length) ** order > _EXPECTED
+    factor = jnp.maximum(_SAFETY * expected ** (-1 / order), _SHORTEST)
+    return jnp.where(known & grown, factor * now.length, jnp.inf)
 
 
 # --------------------------------------------------------------------------------------------------

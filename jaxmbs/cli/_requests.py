@@ -125,7 +125,7 @@ class Analyze(NamedTuple):
 
 
 class Flexibility(NamedTuple):
-    """The elastic parts that determine reactions, and smallest sufficient sets of them."""
+    """Elastic parts that decide reactions; sets that suffice."""
 
     model: ModelArgument
     reaction: Annotated[
@@ -156,7 +156,7 @@ class Flexibility(NamedTuple):
 
 
 class Holonomy(NamedTuple):
-    """Classification of constraints: holonomic or not, and dependent on time or not."""
+    """Which constraints are holonomic or depend on time."""
 
     model: ModelArgument
     time: _Time = 0.0
@@ -418,7 +418,7 @@ class Report(NamedTuple):
 
 
 class View(NamedTuple):
-    """Show the mechanism in the browser, to be moved by hand; Ctrl-C ends it."""
+    """Show the mechanism in the browser; Ctrl-C ends it."""
 
     model: ModelArgument
     trajectory: Annotated[

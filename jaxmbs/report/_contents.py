@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from .._bodies import AbstractVisual
-from .._checks import picked
+from .._checks import known_array, picked
 from .._constraints import Driver
 from .._drawing import Scene, scene
 from .._dynamics import (
@@ -480,7 +480,7 @@ def contents_of(
     decided = bool(first.decided)
     system, (q, v, t) = trajectory.system, (picked(x, 0) for x in states[:3])
     if active is not None:
-        system = system.with_active_limits(active[0])
+        system = system.with_active_limits(known_array(active[0]))
     moves = len(trajectory.times) > 1
     most = _most_releases(len(system.structure.rows))
     return Contents(
