@@ -512,6 +512,45 @@ class TestBrowser:
                 assert np.allclose(ends, at[0] + scale * np.array([low, high]), atol=1e-6)
                 assert np.allclose([first[1], last[1]], scale * across - middle[1], atol=1e-6)
 
+    @pytest.mark.parametrize(
+        ("ends", "bars", "lines", "begin", "side"),
+        [
+            ((None, 0.0), [], [], 0.0, -1),
+            ((5.0, None), [], [5.0], 5.0, 1),
+            ((-5.0, None), [[-5.0, 0.0]], [-5.0], 0.0, 1),
+            ((None, 5.0), [[0.0, 5.0]], [5.0], 0.0, -1),
+        ],
+    )
+    @pytest.mark.parametrize("directions", [1, 2])
+    def test_what_is_bounded_on_one_side(self, opened, ends, bars, lines, begin, side, directions):
+        """Dashes on the other side alone, and something solid to the end that is known: along a
+        line, and as an axis of a box."""
+        found = opened.execute_script(
+            "const { bar, box } = window.mechanism;"
+            "const found = { bars: [], boxes: [], unbounded: [] }, all = {};"
+            "for (const [k, own] of Object.entries(found)) {"
+            "  all[k] = { put: (a, b) => own.push([a, b]) };"
+            "}"
+            "const [low, high] = [arguments[0] ?? -Infinity, arguments[1] ?? Infinity];"
+            "const range = { low: [0, low, 0], high: [0, high, 0] };"
+            "if (arguments[2] === 1) bar(all, [1, 1, 0], range, [0, -1, 0], 2, 8);"
+            "else box(all, [1, 1, 0], range, 2, 8);"
+            "return found;",
+            *ends,
+            directions,
+        )
+        own = {k: (np.array(x).reshape(-1, 2, 3) - [1.0, 1.0, 0.0]) for k, x in found.items()}
+        assert all(np.all(x[..., [0, 2]] == 0.0) for x in own.values())
+        thick, thin = ((own[k][..., 1] / 2).tolist() for k in ("bars", "boxes"))
+        to_start = [[0.0, x] for x in lines]
+        if directions == 1:
+            assert (thick, thin) == (bars, to_start)
+        else:
+            assert (thick, thin) == ([], bars or to_start)
+        dashes = side * (own["unbounded"][..., 1] - 2 * begin)
+        assert dashes.shape == (4, 2)
+        assert 0.0 < dashes.min() < dashes.max() < 8.0
+
     def test_marks_are_those_of_the_verdicts(self, opened):
         found = opened.execute_script(
             "return window.mechanism.stage.places.map((x) => [x.label.element.textContent,"

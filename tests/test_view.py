@@ -11,6 +11,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -35,14 +37,16 @@ import jaxmbs.view
 from jaxmbs import planar
 from jaxmbs.cli._app import app
 from jaxmbs.io import ModelError, save_trajectory, write_model
+from jaxmbs.report._contents import Bands, Contents
+from jaxmbs.report._opening import compliance_words
 from jaxmbs.report._states import still
 from jaxmbs.results import AnalysisError
 from jaxmbs.view import Viewer
 from jaxmbs.view._controls import control, Kind
-from jaxmbs.view._loads import loads_of, Shown
+from jaxmbs.view._loads import largest_of, loads_of, Shown
 from jaxmbs.view._page import label_of, quaternion
 from jaxmbs.view._serve import free_port
-from jaxmbs.view._session import Session
+from jaxmbs.view._session import _without_forces, Session
 from jaxmbs.view._words import (
     component_words,
     head_html,
@@ -254,6 +258,7 @@ class TestSession:
         other = component_words(contents, 0, component(own, TRAP, "force y"))
         low, high = map(float, re.findall(r"-?\d+\.?\d*", other))
         assert (low, high) == pytest.approx((load - 25, load + 10), rel=1e-5)
+        assert "Ranges are those within the bounds: " in head_html(own)
         bars = loads_of(contents, 0, Shown.FORCES, 1.0)
         assert (bars.bars.shape, bars.unbounded.shape) == ((2, 2, 3), (0, 2, 3))
 
@@ -278,13 +283,38 @@ class TestSession:
         assert {looks[name] for name in "ABC"} == {"in doubt"}
         assert looks["upper"] == "not unique"
         assert len(sentences_of(doubtful, 0)) == len(sentences_of(contents, 0)) + 1
+        # Arrows and numbers as well.
+        sure, unsure = (loads_of(x, 0, Shown.FORCES, 1.0) for x in (contents, doubtful))
+        assert len(sure.arrows) == len(unsure.doubtful) > 0
+        assert len(unsure.arrows) == len(sure.doubtful) == 0
+        rows = reaction_rows(doubtful, 0, 0)
+        assert rows == [(x, f"{y} (in doubt)") for x, y in reaction_rows(contents, 0, 0)]
+        shared = component(session, "upper", "force y")
+        assert component_words(doubtful, 0, shared) == "not unique, unbounded"
+
+    def test_what_is_in_doubt_is_not_said_to_be_unique(self, session):
+        contents = session.picture.contents
+        unique = contents._replace(joint_verdicts=np.ones_like(contents.joint_verdicts))
+        assert "Every reaction is unique." in sentences_of(unique, 0)
+        marginal = eqx.tree_at(
+            lambda x: x.near_threshold, contents.solvability, np.ones(1, dtype=bool)
+        )
+        doubtful = unique._replace(solvability=marginal)
+        assert "Every reaction is unique." not in sentences_of(doubtful, 0)
+
+    def test_notes_on_ranges_are_shown(self, session):
+        contents = session.picture.contents
+        bands = contents.bands._replace(notes=("No forces are within <these> bounds.",))
+        picture = session.picture._replace(contents=contents._replace(bands=bands))
+        session._moment = session._moment._replace(picture=picture)
+        assert "No forces are within &lt;these&gt; bounds." in head_html(session)
 
     def test_names_are_escaped(self, session):
         page = head_html(session) + table_html(session) + state_html(session)
         assert "<img" not in page
         assert "&lt;img" in page
 
-    def test_a_motion_is_played_and_left(self, session):
+    def test_a_motion_is_played_and_left(self, session, monkeypatch):
         session.set({MOTOR: 1.0})
         session.simulate(0.2)
         assert session.message == ""
@@ -296,7 +326,16 @@ class TestSession:
             angle = RATE * motion.times[state]
             assert np.allclose(session.q, Positions.at(angle).q, rtol=0, atol=1e-8)
             assert session.values[MOTOR] == pytest.approx(angle, abs=1e-8)
-        assert not np.isnan(loads_of(motion.contents, 57, Shown.FORCES, 1.0).arrows).any()
+        drawn = [loads_of(motion.contents, k, Shown.FORCES, 1.0) for k in range(101)]
+        assert not np.isnan(drawn[57].arrows).any()
+        # One scale for all states.
+        assert len({own.longest for own in drawn}) == 1
+        assert motion.largest[Shown.FORCES] == largest_of(motion.contents, Shown.FORCES)
+        longest = [np.max(np.abs(own.arrows[:, 1] - own.arrows[:, 0])) for own in drawn]
+        assert max(longest) == pytest.approx(0.2)
+        assert np.ptp(longest) > 5e-4
+        # Whoever reads meanwhile reads one state.
+        monkeypatch.setattr(Session, "__setattr__", read_after_it)
         session.set({MOTOR: 0.7})
         assert np.allclose(session.q, Positions.at(0.7).q, rtol=0, atol=CLOSED)
         assert (session.picture is motion, session.motion is motion) == (False, True)
@@ -309,6 +348,54 @@ class TestSession:
         with pytest.raises(ModelError, match="another model"):
             session.play(other)
 
+    def test_a_motion_of_other_numbers_is_refused(self, session, monkeypatch):
+        own = eqx.tree_at(lambda x: x.system, resting(session), session.model.system())
+        other = eqx.tree_at(lambda x: x.system.gravity, own, own.system.gravity * 0.5)
+        with pytest.raises(ModelError, match=r"^the trajectory belongs to a model with other nu"):
+            session.play(other)
+        taken: list[Any] = []
+        monkeypatch.setattr(Session, "_take", lambda _, *own: taken.append(own))
+        session.play(own)
+        assert taken == [(own, "")]
+        # Of the numbers that are set.
+        session.set({LENGTH: 0.31})
+        with pytest.raises(ModelError, match="other numbers"):
+            session.play(own)
+
+    def test_why_a_motion_ended_is_shown_with_it(self, session, monkeypatch):
+        why = "it ended at < 0.1 s."
+        own = resting(session)
+        monkeypatch.setattr("jaxmbs.view._session._run", lambda *_: (own, why))
+        session.simulate(1.0)
+        assert "it ended at &lt; 0.1 s." in head_html(session)
+        session.show(0)
+        assert "it ended at &lt; 0.1 s." in head_html(session)
+        session.set({MOTOR: 0.0})
+        assert "it ended" not in head_html(session)
+
+    @pytest.mark.thorough
+    def test_what_verdicts_are_based_on_is_said_as_in_reports(self):
+        """Compliances, and forces of rows that act one way only which are not unique."""
+        own = Session(jm.mechanisms.get("elastic-parallelogram"))
+        said = sentences_of(own.picture.contents, 0)
+        assert any(x.startswith("With the compliances ") for x in said)
+        assert set(said) >= set(compliance_words(own.picture.contents))
+        load = planar.Body("load", mass=2.0, inertia=0.1, position=(0.0, -1.0))
+        ropes = [
+            planar.Rope(name, ("ground", "load"), points=((0.0, 0.0), (0.0, -1.0)))
+            for name in ("left", "right")
+        ]
+        hung = Session(jm.Model("hung", 2, bodies=[load], joints=ropes))
+        said = sentences_of(hung.picture.contents, 0)
+        assert any(x.startswith("Held both ways here: left, ") for x in said)
+        assert any("can exert their forces is not known where these are not" in x for x in said)
+
+    def test_without_forces(self):
+        """As the question that failed: with compliances, where there are any."""
+        for name, elastic in (("elastic-parallelogram", True), ("door", False)):
+            system = jm.mechanisms.get(name).system()
+            assert _without_forces(system, system.reference_q).elastic is elastic
+
     def test_a_model_that_does_not_assemble(self):
         rod = planar.Body("rod", mass=1.0, inertia=0.1, position=(0.0, 0.0))
         joints = [
@@ -319,7 +406,92 @@ class TestSession:
             Session(jm.Model("torn", 2, bodies=[rod], joints=joints))
 
 
+def resting(session: Session) -> Any:
+    """A motion of one state."""
+    return session.picture.contents.trajectory
+
+
+def read_after_it(session: Session, name: str, value: Any) -> None:
+    object.__setattr__(session, name, value)
+    assert session.q.shape == (9,)
+    assert session.values.keys() == session._begin.keys()
+
+
+def ranged(session: Session, ranges: dict[str, tuple[float, float]]) -> Contents:
+    """What is known of the force of the upper guide; it is not unique along so many axes."""
+    contents = session.picture.contents
+    low, high = np.array(contents.bands.low), np.array(contents.bands.high)
+    verdicts, count = np.array(contents.verdicts), np.array(contents.spread.count)
+    for axis, ends in ranges.items():
+        k = component(session, "upper", f"force {axis}")
+        low[0, k], high[0, k], verdicts[0, k] = *ends, 0
+    own = contents.reactions.names.index("upper")
+    count[0, contents.spread.constraints.index(own), 0] = len(ranges)
+    return contents._replace(
+        bands=Bands(low, high, ()),
+        verdicts=verdicts,
+        spread=contents.spread._replace(count=count),
+    )
+
+
+INF = float("inf")
+
+
 class TestLoads:
+    @pytest.mark.parametrize(
+        ("ends", "bar", "line", "side"),
+        [
+            ((-INF, 0.0), None, None, -1),
+            ((0.0, INF), None, None, 1),
+            ((-INF, -5.0), None, -5.0, -1),
+            ((5.0, INF), None, 5.0, 1),
+            ((-5.0, INF), (-5.0, 0.0), -5.0, 1),
+            ((-INF, 5.0), (0.0, 5.0), 5.0, -1),
+        ],
+    )
+    def test_bounded_on_one_side(self, session, ends, bar, line, side):
+        """Dashes on the other side alone, and something solid to the end that is known."""
+        contents = ranged(session, {"y": ends})
+        found = loads_of(contents, 0, Shown.FORCES, 2.0, largest=10.0)
+        start, scale = np.array([CRANK + ROD, 0.05, 0.0]), 0.2 * 2.0 / 10.0
+        moved = [own - start for own in found.unbounded if np.allclose(own[:, 0], start[0])]
+        # (The other guide has dashes on both sides, from its own point.)
+        dashes = np.array(moved[9:])[..., 1]
+        begin = 0.0 if line is None or bar is not None else scale * line
+        assert dashes.shape == (9, 2)
+        assert np.allclose(np.sort(side * (dashes - begin), axis=None)[[0, -1]], [0.0, 0.2])
+        bars, lines = ((own[..., 1] - start[1]) / scale for own in (found.bars, found.boxes))
+        assert bars.shape == (int(bar is not None), 2)
+        assert np.allclose(bars, 0.0 if bar is None else [bar])
+        assert lines.shape == (int(line is not None), 2)
+        assert np.allclose(lines, 0.0 if line is None else [[0.0, line]])
+
+    def test_bounded_along_one_axis(self, session):
+        """The edge of what is known, and dashes along the other axis alone."""
+        contents = ranged(session, {"x": (2.0, 4.0), "y": (-INF, INF)})
+        found = loads_of(contents, 0, Shown.FORCES, 2.0, largest=10.0)
+        start, scale = np.array([CRANK + ROD, 0.05, 0.0]), 0.2 * 2.0 / 10.0
+        (edge,) = found.boxes - start
+        assert np.allclose(edge, scale * np.array([[2.0, 0.0, 0.0], [4.0, 0.0, 0.0]]))
+        dashes = found.unbounded[9:] - start
+        assert dashes.shape == (18, 2, 3)
+        assert np.allclose(dashes[..., 0], scale * 2.0)
+        assert np.allclose([dashes[..., 1].min(), dashes[..., 1].max()], [-0.2, 0.2])
+        assert largest_of(contents, Shown.FORCES) == largest_of(
+            session.picture.contents, Shown.FORCES
+        )
+
+    def test_the_scale_is_of_what_is_drawn(self, session):
+        contents = session.picture.contents
+        before = largest_of(contents, Shown.FORCES)
+        values = np.array(contents.values)
+        values[0, component(session, "upper", "force x")] = 1e6
+        beside = contents._replace(values=values)
+        # (Along y it is unbounded, so that dashes alone are drawn.)
+        assert largest_of(beside, Shown.FORCES) == before
+        bounded = ranged(session, {"y": (-1e6, INF)})
+        assert largest_of(bounded, Shown.FORCES) == 1e6
+
     def test_arrows_are_forces(self, session):
         session.set({MOTOR: 0.8})
         contents = session.picture.contents
@@ -421,6 +593,26 @@ def occupied() -> Iterator[int]:
         yield own.getsockname()[1]
 
 
+class TestPage:
+    def test_what_a_new_picture_lacks_is_hidden(self, viewer):
+        page, session = viewer._page, viewer._session
+        picture = session.picture
+        drawn = picture.scene
+        fewer = drawn._replace(symbols=drawn.symbols[:-2], bodies=drawn.bodies[:-1])
+        last = len(drawn.symbols) - 1
+        gone = [f"/symbols/{last}", f"/symbols/{last - 1}", f"/bodies/{len(drawn.bodies) - 1}"]
+        kept = [f"/symbols/{last - 2}", "/bodies/0"]
+        moment = session._moment
+        try:
+            session._moment = moment._replace(picture=picture._replace(scene=fewer))
+            page.refresh()
+            assert [page._nodes[x].visible for x in gone + kept] == [False] * 3 + [True] * 2
+        finally:
+            session._moment = moment
+            page.refresh()
+        assert all(page._nodes[x].visible for x in gone + kept)
+
+
 class TestAddress:
     def test_of_this_machine_alone(self, viewer):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", viewer.address)
@@ -500,6 +692,26 @@ class TestCommand:
         assert opened == [address]
         # The port is free again.
         assert free_port(port) == port
+
+    def test_a_motion_that_ends_early_is_said(self, monkeypatch):
+        """And played as far as it goes."""
+        own = SimpleNamespace(address="the address", wait=lambda: None)
+        pages: list[Session] = []
+
+        def open_page(session: Session, _: int) -> Any:
+            pages.append(session)
+            return nullcontext(own)
+
+        def run(system: Any, q: Any, v: Any, _: float) -> Any:
+            return still(system, q, v), "the run ended at 0.1 s."
+
+        monkeypatch.setattr("jaxmbs.cli._view.open_page", open_page)
+        monkeypatch.setattr("jaxmbs.cli._load.load", lambda name: slider_crank())
+        monkeypatch.setattr("jaxmbs.view._session._run", run)
+        done = invoke("door", "--no-open", "--end", "1")
+        assert (done.exit_code, done.stderr) == (0, "jaxmbs: the run ended at 0.1 s.\n")
+        assert "the address" in done.stdout
+        assert pages[0].motion is pages[0].picture
 
     @pytest.mark.thorough
     def test_the_program(self, tmp_path):

@@ -234,6 +234,10 @@ class _Drawing:
         reach = max((reach_of(joint) for joint in self._moving.joints), default=0.0)
         self._sizes = Sizes(unit_of([*extents, reach], max(self._moving.size, reach)))
         self._layers = self._heights()
+        self._parts = [
+            joint_parts(joint, self._sizes, self._planar, self._layers, self._colours)
+            for joint in self._moving.joints
+        ]
         self._solids: dict[str, list[Solid]] = {name: [] for name in (*self._tracks, GROUND)}
         self._touching: set[str] = set()
 
@@ -288,8 +292,7 @@ class _Drawing:
         for name in self._names:
             if name not in shown:
                 self._body(name)
-        for joint in self._moving.joints:
-            own = joint_parts(joint, self._sizes, self._planar, self._layers, self._colours)
+        for own in self._parts:
             for site, solid in own:
                 self._solids.setdefault(site, []).append(solid)
         # What is declared replaces what is made up, on the ground as well.
@@ -335,15 +338,12 @@ class _Drawing:
             points = with_panel(points, self._holds.get(name, ()), self._joints)
         made = body_solids(points, self._sizes, self._planar, layer, self._colours[name])
         # Wheels and cams are shapes by themselves.
-        wheels = [j for j in self._moving.joints if any(h.site == name for h in j.holds)]
-        shaped = any(
+        shaped = name in self._touching or any(
             site == name
-            for joint in wheels
-            for site, _ in joint_parts(
-                joint, self._sizes, self._planar, self._layers, self._colours
-            )
+            for joint, own in zip(self._moving.joints, self._parts, strict=True)
+            for site, _ in own
+            if any(hold.site == name for hold in joint.holds)
         )
-        shaped = shaped or name in self._touching
         if not (shaped and len(self._points[name]) <= 1):
             self._solids[name] += made
 

@@ -1,5 +1,6 @@
 """`jaxmbs view`: a mechanism in the browser."""
 
+import sys
 import webbrowser
 
 from .._errors import AnalysisError, ModelError
@@ -13,7 +14,7 @@ from ..view._serve import free_port, open_page
 from ..view._session import Session
 from . import _load
 from ._computing import silence
-from ._output import print_answer
+from ._output import print_answer, with_section
 from ._requests import View as Request
 
 
@@ -35,6 +36,9 @@ def answer(request: Request) -> None:
         session.simulate(request.end)
         if session.motion is None:
             raise AnalysisError(session.message)
+        if session.motion.note:
+            # It is played as far as it goes.
+            print(f"jaxmbs: {with_section(session.motion.note)}", file=sys.stderr)
     with open_page(session, port) as viewer, silence():
         data = {"model": model.name, "address": viewer.address}
         said = f"{model.name}: {viewer.address} (Ctrl-C ends it)"

@@ -12,6 +12,8 @@ from .._constraints import Driver
 from .._dynamics import MotorDuty
 from .._geometry import ANGLE, Quantity
 from .._printing import Column, Table
+from .._reactions import lines_of_multipliers
+from .._solvability._report import one_sided_note
 from .._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE
 from ._contents import Component, Contents, SharingPlane
 
@@ -32,7 +34,7 @@ class Trust(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-_WITH = {
+WITH = {
     False: "A model of rigid bodies",
     True: "The model, even with its compliances,",
 }
@@ -61,7 +63,7 @@ def trust_of(contents: Contents) -> Trust:
         )
         plural = "s" if len(many) > 1 else ""
         sentences.append(
-            f"{_WITH[contents.trajectory.elastic]} does not determine the reaction{plural} of "
+            f"{WITH[contents.trajectory.elastic]} does not determine the reaction{plural} of "
             f"{told}: any number that a program gives for what is not unique is one of many."
         )
         lines += [f"not unique: {', '.join(many)}"] if len(many) > _MOST_NAMES else []
@@ -124,6 +126,52 @@ def _components(contents: Contents, constraint: int, what: str | None = None) ->
 
 def _is_many(contents: Contents, component: int) -> bool:
     return bool(np.any(contents.verdicts[:, component] == NOT_UNIQUE))
+
+
+# --------------------------------------------------------------------------------------------------
+# What verdicts are based on: compliances, and rows that act one way only.
+# --------------------------------------------------------------------------------------------------
+
+
+def compliance_words(contents: Contents) -> list[str]:
+    """Statement whether the compliances of the model enter what follows."""
+    structure = contents.reactions.structure
+    if not structure.compliances:
+        return []
+    names = listed([own.name for own in structure.compliances])
+    if contents.trajectory.elastic:
+        return [
+            f"With the compliances {names}: what they decide is unique, and depends on which parts "
+            "are elastic; rank and redundancy count their deformations."
+        ]
+    ways = "simulate(..., formulation=ElasticResolution()) uses them"
+    if structure.semidefinite:
+        ways = "they need a mass for every body, and some have none"
+    return [f"Of rigid bodies: the compliances {names} are not used here ({ways})."]
+
+
+def one_sided_words(contents: Contents, state: int | None = None) -> list[str]:
+    """First that rows which act one way only are held both ways, then where their forces have the
+    wrong sign, and where these are not known; of one state or of all. Empty without such rows."""
+    structure, trajectory = contents.reactions.structure, contents.trajectory
+    rows = [*structure.one_sided_rows]
+    if not rows:
+        return []
+    own = slice(None) if state is None else slice(state, state + 1)
+    owners = structure.row_owner[rows]
+    many = contents.joint_verdicts[own] != UNIQUE
+    multipliers = np.array(trajectory.multipliers)[own]
+    multipliers[:, rows] = np.where(many[:, owners], np.nan, multipliers[:, rows])
+    scale, times = trajectory.system.residual_scale(), np.asarray(trajectory.times)[own]
+    lines = lines_of_multipliers(structure, scale, multipliers, times)
+    unknown = [structure.constraint_names[k] for k in dict.fromkeys(owners) if many[:, k].any()]
+    sentences = [one_sided_note(structure), *(f"{x[0].upper()}{x[1:]}." for x in lines)]
+    if unknown:
+        sentences.append(
+            f"Whether {listed(unknown)} can exert their forces is not known where these are not "
+            "unique."
+        )
+    return sentences
 
 
 # --------------------------------------------------------------------------------------------------

@@ -13,20 +13,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._checks import listed
 from .._errors import optional
 from .._mobility import is_left_out, LEFT_OUT
 from .._printing import Column, Table
-from .._reactions import lines_of_multipliers
 from .._reactions._report import verdict_of_states
 from .._solution import RESULTS
 from .._solvability import sharing
-from .._solvability._report import one_sided_note
-from .._system import ReleaseOption, Structure
+from .._system import ReleaseOption
 from .._verdict import NOT_UNIQUE, UNIQUE, Verdict
 from .._version import __version__
 from ._contents import Contents, Spread
-from ._opening import Drive
+from ._opening import compliance_words, Drive, one_sided_words
 from ._scene_data import lightened, packed, place_data, scene_data, steady, together
 
 
@@ -145,12 +142,11 @@ def verdict_table(contents: Contents) -> Table:
 
 def opening_words(contents: Contents) -> list[str]:
     """Sentences at the top, below those on which reactions are unique."""
-    structure, trajectory = contents.first.structure, contents.trajectory
     return [
-        *_of_compliances(structure, trajectory.elastic),
-        *_one_sided_sentences(contents),
+        *compliance_words(contents),
+        *one_sided_words(contents),
         contents.first.doubt(),
-        trajectory.message,
+        contents.trajectory.message,
     ]
 
 
@@ -173,46 +169,6 @@ def rank_words(contents: Contents) -> list[str]:
     if found is not None and not found.is_finite:
         sentences.append(" ".join([found.headline(), *found.sentences()]))
     return sentences
-
-
-def _one_sided_sentences(contents: Contents) -> list[str]:
-    """Where forces of rows that act one way only have the wrong sign, or one that is not known."""
-    structure, trajectory = contents.first.structure, contents.trajectory
-    if not structure.one_sided_rows:
-        return []
-    owners = structure.row_owner[[*structure.one_sided_rows]]
-    many = contents.joint_verdicts != UNIQUE
-    multipliers = np.array(trajectory.multipliers)
-    multipliers[:, [*structure.one_sided_rows]] = np.where(
-        many[:, owners], np.nan, multipliers[:, [*structure.one_sided_rows]]
-    )
-    scale = trajectory.system.residual_scale()
-    times = np.asarray(trajectory.times)
-    lines = lines_of_multipliers(structure, scale, multipliers, times)
-    unknown = [structure.constraint_names[k] for k in dict.fromkeys(owners) if many[:, k].any()]
-    sentences = [f"{one_sided_note(structure)}", *(f"{x[0].upper()}{x[1:]}." for x in lines)]
-    if unknown:
-        sentences.append(
-            f"Whether {listed(unknown)} can exert their forces is not known where these are not "
-            "unique."
-        )
-    return sentences
-
-
-def _of_compliances(structure: Structure, elastic: bool) -> list[str]:
-    """Statement whether the compliances of the model enter what follows."""
-    if not structure.compliances:
-        return []
-    names = listed([own.name for own in structure.compliances])
-    if elastic:
-        return [
-            f"With the compliances {names}: what they decide is unique, and depends on which parts "
-            "are elastic; rank and redundancy count their deformations."
-        ]
-    ways = "simulate(..., formulation=ElasticResolution()) uses them"
-    if structure.semidefinite:
-        ways = "they need a mass for every body, and some have none"
-    return [f"Of rigid bodies: the compliances {names} are not used here ({ways})."]
 
 
 def interval_table(contents: Contents) -> Table:

@@ -33,20 +33,45 @@ const slotsOf = {
   torque: joints.map((_, j) => slots(j, "torque")),
 };
 
-// An arrow of this size is as long as a fifth of the mechanism.
+// Least and greatest components of a force or torque, in space, as they are: [low, high], whether
+// it is unique, and whether nothing is known of what is not. null where there is no answer.
+function rangeOf(what, joint, state) {
+  const low = [0, 0, 0], high = [0, 0, 0];
+  let unique = true, known = true;
+  slotsOf[what][joint].forEach((c, axis) => {
+    if (c === null) return;
+    const k = state * components.length + c;
+    const own = verdicts[k] === UNIQUE;
+    [low[axis], high[axis]] = own ? [values[k], values[k]] : [bandLow[k], bandHigh[k]];
+    unique = unique && own;
+    known = known && !Number.isNaN(low[axis]) && !Number.isNaN(high[axis]);
+  });
+  const several = [0, 1, 2].filter((i) => low[i] < high[i]);
+  const unbounded = several.length > 0
+    && several.every((i) => low[i] === -Infinity && high[i] === Infinity);
+  return known ? { low, high, unique, unbounded } : null;
+}
+
+// An arrow of this size is as long as a fifth of the mechanism: the largest of what is drawn as an
+// arrow, a bar or a box.
 const largest = { force: 0, torque: 0 };
-components.forEach(({ what, rounding }, c) => {
-  if (!(what in largest)) return;
-  for (let s = 0; s < states; s += 1) {
-    const k = s * components.length + c;
-    const unique = verdicts[k] === UNIQUE;
-    for (const x of [unique ? values[k] : bandLow[k], unique ? values[k] : bandHigh[k]]) {
-      if (Number.isFinite(x) && Math.abs(x) > rounding) {
-        largest[what] = Math.max(largest[what], Math.abs(x));
-      }
+for (const what of ["force", "torque"]) {
+  joints.forEach((_, j) => {
+    if (!slotsOf[what][j].some((c) => c !== null)) return;
+    for (let s = 0; s < states; s += 1) {
+      const own = rangeOf(what, j, s);
+      if (!own || own.unbounded) continue;
+      slotsOf[what][j].forEach((c, axis) => {
+        if (c === null) return;
+        for (const x of [own.low[axis], own.high[axis]]) {
+          if (Number.isFinite(x) && Math.abs(x) > components[c].rounding) {
+            largest[what] = Math.max(largest[what], Math.abs(x));
+          }
+        }
+      });
     }
-  }
-});
+  });
+}
 
 const spread = {
   ...data.spread,
@@ -144,24 +169,44 @@ function arrow(all, start, vector) {
   all.heads.put(neck, sum(start, vector), 0.36 * head, true);
 }
 
-// On a line: from its one end to the other, which are ends of the ranges of components.
-function bar(all, start, low, high, way) {
-  const main = way.map(Math.abs).indexOf(Math.max(...way.map(Math.abs)));
-  const ends = [low, high].map((end, side) => end.map((_, i) => {
-    const along = way[i] * way[main] >= 0;
-    return (along ? [low, high] : [high, low])[side][i];
-  }));
-  const [first, last] = ends.map((end) => sum(start, end));
-  all.bars.put(first, last, 0.011 * size);
-  // To the point at which it acts.
-  all.boxes.put(first, start, 0.0022 * size);
-  all.boxes.put(start, last, 0.0022 * size);
+// On a line: from its one end to the other, which are ends of the ranges of components. Where
+// nothing bounds it there are dashes, from where the tip is nearest to the point at which it acts.
+function bar(all, start, { low, high }, axis, scale, reach) {
+  const main = axis.map(Math.abs).indexOf(Math.max(...axis.map(Math.abs)));
+  const way = axis.map((x) => x * Math.sign(axis[main]));
+  const ends = [way.map((x, i) => (x >= 0 ? low[i] : high[i])),
+    way.map((x, i) => (x >= 0 ? high[i] : low[i]))];
+  const open = ends.map((end) => !end.every(Number.isFinite));
+  if (open[0] && open[1]) {
+    // (Of what is bounded at neither end something is known only by rounding.)
+    ends.fill(low.map((x, i) => [x, high[i], 0].find(Number.isFinite)));
+  } else if (open[0] || open[1]) {
+    const side = open[0] ? 0 : 1, known = ends[1 - side];
+    const beyond = -known.reduce((total, x, i) => total + x * way[i], 0);
+    ends[side] = beyond * (2 * side - 1) > 0 ? sum(known, way, beyond) : known;
+  }
+  const tips = ends.map((end) => sum(start, end, scale));
+  const several = ends[0].some((x, i) => x !== ends[1][i]);
+  if (several) all.bars.put(...tips, 0.011 * size);
+  tips.forEach((tip, side) => {
+    // To the point at which it acts.
+    if ((several || side) && ends[side].some((x) => x !== 0)) {
+      all.boxes.put(start, tip, 0.0022 * size);
+    }
+    if (open[side]) dashes(all, tip, way, reach, 2 * side - 1);
+  });
 }
 
-// In a plane or in space: the box of the ranges of components.
-function box(all, start, low, high) {
+// In a plane or in space: the box of the ranges of components, with dashes along the axes on whose
+// side nothing bounds it. There the box ends at zero, or at what is known.
+function box(all, start, range, scale, reach) {
+  const least = range.low.map((x, i) => (x === -Infinity ? Math.min(range.high[i], 0) : x));
+  const greatest = range.high.map((x, i) => (x === Infinity ? Math.max(range.low[i], 0) : x));
+  const nearest = least.map((x, i) => Math.min(Math.max(0, x), greatest[i]));
+  const [low, high] = [least, greatest].map((end) => end.map((x) => scale * x));
   const ends = [low, high];
   const several = (axis) => (high[axis] > low[axis] ? [0, 1] : [0]);
+  let edges = 0;
   for (const i of [0, 1, 2]) {
     if (!(high[i] > low[i])) continue;
     const [j, k] = [(i + 1) % 3, (i + 2) % 3];
@@ -174,19 +219,30 @@ function box(all, start, low, high) {
         a[i] += low[i];
         b[i] += high[i];
         all.boxes.put(a, b, 0.0022 * size);
+        edges += 1;
       }
     }
   }
+  // A box that is a point has no edges.
+  if (!edges && nearest.some((x) => x !== 0)) {
+    all.boxes.put(start, sum(start, nearest, scale), 0.0022 * size);
+  }
+  for (const i of [0, 1, 2]) {
+    const way = [0, 1, 2].map((k) => (k === i ? 1 : 0));
+    [[range.low, least, -1], [range.high, greatest, 1]].forEach(([bound, end, sign]) => {
+      if (Number.isFinite(bound[i])) return;
+      const at = nearest.map((x, k) => (k === i ? end[i] : x));
+      dashes(all, sum(start, at, scale), way, reach, sign);
+    });
+  }
 }
 
-// Dashes in both directions, without an end: nothing bounds it.
-function open(all, start, way, reach) {
-  const dashes = 4, pitch = reach / dashes;
-  for (const sign of [-1, 1]) {
-    for (let k = 0; k < dashes; k += 1) {
-      const own = (x) => sum(start, way, sign * pitch * x);
-      all.unbounded.put(own(k + 0.35), own(k + 0.9), 0.003 * size);
-    }
+// Dashes to one side, without an end: nothing bounds it.
+function dashes(all, start, way, reach, sign) {
+  const count = 4, pitch = reach / count;
+  for (let k = 0; k < count; k += 1) {
+    const own = (x) => sum(start, way, sign * pitch * x);
+    all.unbounded.put(own(k + 0.35), own(k + 0.9), 0.003 * size);
   }
 }
 
@@ -194,28 +250,19 @@ function loads(state, all) {
   for (const rods of Object.values(all)) rods.clear();
   if (arrows !== "none") {
     const scale = largest[arrows] > 0 ? (factor * longest) / largest[arrows] : 0;
+    const reach = 0.5 * longest * Math.min(factor, 1.5);
     joints.forEach(({ place: own }, j) => {
       if (own < 0 || !slotsOf[arrows][j].some((c) => c !== null)) return;
-      const start = stage.places[own].at;
-      const low = [0, 0, 0], high = [0, 0, 0];
-      let unique = true, known = true, finite = true;
-      slotsOf[arrows][j].forEach((c, axis) => {
-        if (c === null) return;
-        const k = state * components.length + c;
-        const own = verdicts[k] === UNIQUE;
-        const ends = own ? [values[k], values[k]] : [bandLow[k], bandHigh[k]];
-        unique = unique && own;
-        known = known && !ends.some(Number.isNaN);
-        finite = finite && ends.every(Number.isFinite);
-        [low[axis], high[axis]] = ends.map((x) => scale * (Number.isFinite(x) ? x : 0));
-      });
-      if (!known) return;
+      const start = stage.places[own].at, range = rangeOf(arrows, j, state);
+      if (!range) return;
       const free = waysOf(state, j);
-      if (unique) arrow(all, start, low);
-      else if (!finite) {
-        for (const way of free) open(all, start, way, 0.5 * longest * Math.min(factor, 1.5));
-      } else if (free.length === 1) bar(all, start, low, high, free[0]);
-      else box(all, start, low, high);
+      if (range.unique) arrow(all, start, range.low.map((x) => scale * x));
+      else if (range.unbounded) {
+        for (const way of free) {
+          for (const sign of [-1, 1]) dashes(all, start, way, reach, sign);
+        }
+      } else if (free.length === 1) bar(all, start, range, free[0], scale, reach);
+      else box(all, start, range, scale, reach);
     });
   }
   for (const rods of Object.values(all)) rods.finish();
@@ -819,7 +866,7 @@ function makeScene() {
   window.addEventListener("beforeprint", draw);
   draw();
   // What is drawn, to be read by whoever looks from outside.
-  window.mechanism = { stage, middle, show: (state) => show(state), draw };
+  window.mechanism = { stage, middle, show: (state) => show(state), draw, bar, box };
 }
 
 function drawScene(state) {

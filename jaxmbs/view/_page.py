@@ -233,13 +233,28 @@ class Page:
             labelled.append(place)
         for k, strand in enumerate(drawn.strands):
             self._line(f"/strands/{k}", strand, state)
-        loads = loads_of(picture.contents, state, Shown(self._shown.value), self._own.size)
-        self._arrows("/loads/arrows", loads.arrows)
+        for group in ("bodies", "symbols", "strands"):
+            self._hide(group, len(getattr(drawn, group)))
+        shown = Shown(self._shown.value)
+        largest = picture.largest[shown]
+        loads = loads_of(picture.contents, state, shown, self._own.size, largest)
+        self._arrows("/loads/arrows", loads.arrows, _LINE)
+        self._arrows("/loads/doubtful", loads.doubtful, _COLOURS["in doubt"])
         self._segments("/loads/bars", loads.bars, _COLOURS["not unique"], 0.8 * unit)
         self._segments("/loads/boxes", loads.boxes, _COLOURS["not unique"], 0.15 * unit)
         self._segments("/loads/unbounded", loads.unbounded, _COLOURS["not unique"], 0.4 * unit)
-        words = f"longest arrow or bound: {loads.longest}" if loads.longest else ""
+        of_all = " (of the whole motion)" if len(picture.times) > 1 else ""
+        words = f"longest arrow or bound: {loads.longest}{of_all}" if loads.longest else ""
         self._longest.content = f'<p style="font-size:0.8em;padding:0 0.8em">{words}</p>'
+
+    def _hide(self, group: str, count: int) -> None:
+        """Hide what earlier pictures have more of, with its names and marks. (Its surfaces are
+        hidden with its frame.)"""
+        for name, node in self._nodes.items():
+            _, own, *rest = name.split("/")
+            surface = len(rest) > 1 and rest[1].isdigit()
+            if own == group and int(rest[0]) >= count and not surface:
+                node.visible = False
 
     def _is_named(self, look: str) -> bool:
         names = Names(self._names.value)
@@ -343,7 +358,7 @@ class Page:
         if node.points.shape != points.shape or not np.array_equal(node.points, points):
             node.points = points
 
-    def _arrows(self, name: str, pairs: Float[np.ndarray, "n 2 3"]) -> None:
+    def _arrows(self, name: str, pairs: Float[np.ndarray, "n 2 3"], colour: Any) -> None:
         node = self._nodes.get(name)
         if not len(pairs):
             if node is not None:
@@ -354,7 +369,7 @@ class Page:
             self._nodes[name] = self._server.scene.add_arrows(
                 name,
                 points,
-                _LINE,
+                colour,
                 shaft_radius=0.25 * unit,
                 head_radius=0.7 * unit,
                 head_length=2.0 * unit,

@@ -55,12 +55,13 @@ class Viewer:
 
     @property
     def q(self) -> Float[np.ndarray, " nq"]:
-        """The configuration that is shown."""
+        """The configuration (nq,) that is shown, in m and rad, as the model's system has it."""
         return self._session.q.copy()
 
     @property
     def values(self) -> dict[str, float]:
-        """The values of all controls, by the names that `Cases` takes."""
+        """The values of all controls, by the names that `Cases` takes, in the units of the model
+        file: m and rad for drivers and coordinates of joints."""
         return dict(self._session.values)
 
     def wait(self) -> None:
@@ -90,8 +91,9 @@ def serve(
     """Show a mechanism in the browser, to be moved by hand.
 
     Every driver, every independent coordinate of joints and every parameter of the model file has a
-    slider. Moving one closes the mechanism again, on the branch on which it is (see `assemble`);
-    what does not close is said, and the last closed configuration stays. Verdicts and forces, those
+    slider. Moving one closes the mechanism again, on the branch on which it is (see `assemble`); if
+    its loops cannot be closed, the page names the open joints and keeps the last closed
+    configuration. Verdicts and forces, those
     at rest, follow; a number that is not unique is not shown. A motion is computed on request, or
     given, and played.
 
@@ -109,7 +111,9 @@ def serve(
     waits for Ctrl-C.
 
     **Raises:** `ModelError` (a `ValueError`) for a missing extra (`view`), a port that is in use,
-    and a trajectory of another model. `AnalysisError` if the model does not assemble.
+    bounds that the system does not understand, and a trajectory of another model or of one with
+    other numbers. `ValueError` for a mesh that cannot be read; `TypeError` for arguments of wrong
+    types. `AnalysisError` if the model does not assemble.
     """
     _settings.instance(model, Model, "model", "jaxmbs.mechanisms.door()")
     if trajectory is not None:

@@ -5,6 +5,8 @@ Knows nothing of pages.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -32,6 +34,7 @@ from ._controls import (
     parameter_controls,
     readings,
 )
+from ._loads import largest_of, Shown
 
 
 class Picture(NamedTuple):
@@ -40,14 +43,18 @@ class Picture(NamedTuple):
     - `values` (n,): of all controls of drivers and coordinates, by name.
     - `residual` (n,): the largest that is left of the constraints: of a pose with all controls at
       their values, lengths relative to the characteristic length; of a motion as it says itself.
+    - `largest`: number that is drawn of each kind (`largest_of`).
     - `without_forces`: why there are no reactions; empty where there are.
+    - `note`: why a motion ended early; empty where it did not.
     """
 
     scene: Scene
     contents: Contents
     values: dict[str, np.ndarray]
     residual: Float[np.ndarray, " n"]
+    largest: dict[Shown, float]
     without_forces: str = ""
+    note: str = ""
 
     @property
     def q(self) -> Float[np.ndarray, "n nq"]:
@@ -58,6 +65,14 @@ class Picture(NamedTuple):
     def times(self) -> Float[np.ndarray, " n"]:
         """The times (s)."""
         return np.asarray(self.contents.trajectory.times)
+
+
+class _Moment(NamedTuple):
+    """What is shown: a picture, which of its states, and the values of all controls there."""
+
+    picture: Picture
+    state: int
+    values: dict[str, float]
 
 
 class Session:
@@ -75,7 +90,7 @@ class Session:
     """
 
     def __init__(self, model: Model, bounds: Sequence[AbstractBound | str] = ()):
-        self.model, self.message, self.state = model, "", 0
+        self.model, self.message = model, ""
         self.motion: Picture | None = None
         subject = self._subject = ModelSubject(model, None)
         system = model.system()
@@ -94,15 +109,31 @@ class Session:
         coordinates = coordinate_controls(subject, chosen, readings(everything.held, q), reach)
         found = drivers | coordinates | parameters
         self.controls = tuple(found)
-        self.values = {own.name: value for own, value in found.items()}
-        self._begin = dict(self.values)
-        placed = subject.place(self._case(self.values))
-        self._placed, self.picture = placed, self._pose(placed, q)
+        begin = self._begin = {own.name: value for own, value in found.items()}
+        self._placed = subject.place(self._case(begin))
+        # In one piece, as other threads read it.
+        self._moment = _Moment(self._pose(self._placed, q, tuple(begin)), 0, dict(begin))
+
+    @property
+    def picture(self) -> Picture:
+        """The picture that is shown."""
+        return self._moment.picture
+
+    @property
+    def state(self) -> int:
+        """Which state of it."""
+        return self._moment.state
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values of all controls, by name."""
+        return self._moment.values
 
     @property
     def q(self) -> Float[np.ndarray, " nq"]:
         """The configuration that is shown."""
-        return self.picture.q[self.state]
+        moment = self._moment
+        return moment.picture.q[moment.state]
 
     # -- Poses.
 
@@ -123,15 +154,16 @@ class Session:
     def _move(self, wanted: dict[str, float], start: Float[np.ndarray, " nq"] | None) -> None:
         try:
             placed = self._subject.place(self._case(wanted))
-            picture = self._pose(placed, placed.q if start is None else known_array(start))
+            begin = placed.q if start is None else known_array(start)
+            picture = self._pose(placed, begin, tuple(wanted))
         except (AnalysisError, ValueError) as error:
             self.message = self._refusal(str(error), wanted)
             return
         if any(wanted[name] != self.values[name] for name in self._file):
             # A motion is one of other numbers.
             self.motion = None
-        self._placed, self.values, self.message = placed, wanted, ""
-        self.picture, self.state = picture, 0
+        self._placed, self.message = placed, ""
+        self._moment = _Moment(picture, 0, wanted)
 
     def _refusal(self, text: str, wanted: Mapping[str, float]) -> str:
         """Why a change cannot be. What a case of many numbers says of all of them is said of those
@@ -144,7 +176,7 @@ class Session:
     def _case(self, values: Mapping[str, float]) -> dict[str, float]:
         return {name: x for name, x in values.items() if self._file.get(name) != x}
 
-    def _pose(self, placed: Placed, start: Float[Array, " nq"]) -> Picture:
+    def _pose(self, placed: Placed, start: Float[Array, " nq"], names: Sequence[str]) -> Picture:
         """The nearest closed configuration, at rest, or as near to rest as constraints allow.
 
         **Raises:** `AnalysisError`, `ValueError`.
@@ -159,17 +191,23 @@ class Session:
         except AnalysisError as error:
             trajectory, why = _without_forces(system, closed.q), str(error)
         left = np.max(np.abs(np.asarray(closed.residual)), initial=0.0, keepdims=True)
-        return self._picture(placed, trajectory, left, why)
+        picture = self._picture(placed, trajectory, left, names)
+        return picture._replace(without_forces=why)
 
     def _picture(
-        self, placed: Placed, trajectory: Trajectory, residual: np.ndarray, why: str = ""
+        self,
+        placed: Placed,
+        trajectory: Trajectory,
+        residual: np.ndarray,
+        names: Sequence[str],
     ) -> Picture:
         looks = self.model.visuals
         contents = contents_of(trajectory, self._bounds, visuals=looks, explained=False)
         q = np.asarray(trajectory.q)
         found = readings(placed.held, q)
-        values = {name: found[held_by(name)] for name in self.values if held_by(name) in found}
-        return Picture(contents.scene, contents, values, residual, why)
+        values = {name: found[held_by(name)] for name in names if held_by(name) in found}
+        largest = {shown: largest_of(contents, shown) for shown in Shown}
+        return Picture(contents.scene, contents, values, residual, largest)
 
     # -- Motions.
 
@@ -178,41 +216,55 @@ class Session:
         show its first state. It starts next to the configuration that is shown, with the model's
         velocities; drivers move as the model has them."""
         case = self._case(self.values)
-        own = {name: x for name, x in case.items() if name in self._file}
         drivers = {name: x for name, x in self._begin.items() if name.startswith("drivers.")}
         try:
             # Drivers go where they begin, the coordinates of joints stay.
             placed = self._subject.place(case | drivers)
             q = assemble(placed.held, known_array(self.q), 0.0).q
-            system = with_values(self._subject.model, own)[0].system()
+            system = self._system()
             q = _closed(system, q)
             q, v = consistent_state(system, q, system.initial_v, 0.0)
-            self.play(*_run(system, q, v, end))
+            self._take(*_run(system, q, v, end))
         except (AnalysisError, SimulationError, ValueError) as error:
             self.message = str(error)
 
-    def play(self, trajectory: Trajectory, message: str = "") -> None:
+    def _system(self) -> MultibodySystem:
+        """That of the model with the numbers that are set; drivers move as the model has them."""
+        own = {name: x for name, x in self._case(self.values).items() if name in self._file}
+        return with_values(self._subject.model, own)[0].system()
+
+    def play(self, trajectory: Trajectory) -> None:
         """Take a motion of the model's system, and show its first state.
 
-        **Raises:** `ModelError` for a batch, and a motion of another system.
+        **Raises:** `ModelError` for a batch, and a motion of another system, or of one with other
+        numbers.
         """
         if trajectory.times.ndim != 1:
             raise ModelError("a viewer plays one trajectory; index the batch.")
         own, other = self._placed.system.structure, trajectory.system.structure
         if (own.nv, own.row_names) != (other.nv, other.row_names):
             raise ModelError("the trajectory is one of another model.")
+        leaves = (jax.tree.leaves(x) for x in (self._system(), trajectory.system))
+        if not eqx.tree_equal(*leaves, typematch=False):
+            raise ModelError("the trajectory belongs to a model with other numbers.")
+        self._take(trajectory, trajectory.message)
+
+    def _take(self, trajectory: Trajectory, note: str) -> None:
+        """Take a motion as far as it goes; `note`: why it goes no further."""
         trajectory = thinned(trajectory, None)
-        self.motion = self._picture(self._placed, trajectory, np.asarray(trajectory.position_error))
+        left = np.asarray(trajectory.position_error)
+        picture = self._picture(self._placed, trajectory, left, tuple(self.values))
+        self.motion = picture._replace(note=note)
         self.show(0)
-        self.message = message
 
     def show(self, state: int) -> None:
         """Show a state of the motion; controls follow."""
         if self.motion is None:
             return
-        self.picture, self.message = self.motion, ""
-        self.state = min(max(state, 0), len(self.motion.times) - 1)
-        self.values |= {name: float(x[self.state]) for name, x in self.motion.values.items()}
+        own, self.message = self.motion, ""
+        state = min(max(state, 0), len(own.times) - 1)
+        followed = {name: float(x[state]) for name, x in own.values.items()}
+        self._moment = _Moment(own, state, self.values | followed)
 
 
 def _closed(system: AbstractSystem, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
@@ -275,4 +327,6 @@ def _without_forces(system: AbstractSystem, q: Float[Array, " nq"]) -> Trajector
         Statistics(none, none, none),
         RESULTS.successful,
         system,
+        # As `still` would have it.
+        elastic=elastic_formulation(structure).elastic,
     )

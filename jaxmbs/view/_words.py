@@ -7,11 +7,10 @@ import jax
 import numpy as np
 
 from .._checks import listed
-from .._reactions import lines_of_multipliers
 from .._solvability import Solvability
-from .._solvability._report import one_sided_note
 from .._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE
 from ..report._contents import Component, Contents
+from ..report._opening import compliance_words, one_sided_words, WITH
 from ._session import Session
 
 
@@ -45,33 +44,16 @@ def sentences_of(contents: Contents, state: int) -> list[str]:
     many = [name for name, verdict in zip(names, verdicts, strict=True) if verdict == NOT_UNIQUE]
     if many:
         plural = "s" if len(many) > 1 else ""
-        with_ = _WITH[contents.trajectory.elastic]
+        with_ = WITH[contents.trajectory.elastic]
         found.append(f"{with_} does not determine the reaction{plural} of {listed(many)}.")
-    elif names and np.all(verdicts == UNIQUE):
+    elif names and np.all(verdicts == UNIQUE) and not bool(report.doubtful):
         found.append("Every reaction is unique.")
-    found += _one_sided(contents, state)
+    found += compliance_words(contents)
+    # (That rows are held both ways is said where something follows from it.)
+    note, *lines = one_sided_words(contents, state) or [""]
+    found += [note, *lines] if lines else []
     doubt = report.doubt()
     return [*found, doubt] if doubt else found
-
-
-_WITH = {
-    False: "A model of rigid bodies",
-    True: "The model, even with its compliances,",
-}
-
-
-def _one_sided(contents: Contents, state: int) -> list[str]:
-    """Forces of rows that act one way only and have the wrong sign, where they are unique."""
-    structure, trajectory = contents.reactions.structure, contents.trajectory
-    rows = [*structure.one_sided_rows]
-    if not rows:
-        return []
-    many = contents.joint_verdicts[state, structure.row_owner[rows]] != UNIQUE
-    multipliers = np.array(trajectory.multipliers)[[state]]
-    multipliers[:, rows] = np.where(many, np.nan, multipliers[:, rows])
-    scale, times = trajectory.system.residual_scale(), np.asarray(trajectory.times)[[state]]
-    lines = lines_of_multipliers(structure, scale, multipliers, times)
-    return [one_sided_note(structure), *(f"{x[0].upper()}{x[1:]}." for x in lines)] if lines else []
 
 
 # --------------------------------------------------------------------------------------------------
@@ -81,6 +63,16 @@ def _one_sided(contents: Contents, state: int) -> list[str]:
 
 def component_words(contents: Contents, state: int, k: int) -> str:
     """The number of a component, or between which ones it lies where it is not unique."""
+    words = _words_of(contents, state, k)
+    return _in_doubt(contents, state, words) if contents.verdicts[state, k] == UNIQUE else words
+
+
+def _in_doubt(contents: Contents, state: int, words: str) -> str:
+    """What is unique, at a state whose ranks may be marginal."""
+    return f"{words} (in doubt)" if bool(contents.solvability.doubtful[state]) else words
+
+
+def _words_of(contents: Contents, state: int, k: int) -> str:
     component, verdict = contents.components[k], contents.verdicts[state, k]
     if verdict == NOT_DECIDED:
         return "not decided"
@@ -113,6 +105,8 @@ def head_html(session: Session) -> str:
     """What is wrong, if anything, and what holds at the state that is shown."""
     picture = session.picture
     lines = sentences_of(picture.contents, session.state)
+    lines += picture.contents.bands.notes
+    lines += [picture.note] if picture.note else []
     if picture.without_forces:
         lines.append(f"No forces are shown: {picture.without_forces}")
     if session.unset and session.motion is not picture:
@@ -150,12 +144,14 @@ def reaction_rows(contents: Contents, state: int, constraint: int) -> list[tuple
         if component.constraint == constraint:
             groups.setdefault((component.what, component.unit), []).append(k)
     for (what, unit), own in groups.items():
-        words = [component_words(contents, state, k) for k in own]
+        words = [_words_of(contents, state, k) for k in own]
         labels = [contents.components[k].label.removeprefix(f"{what} ") for k in own]
         vector = len(own) > 1 and what != "generalized"
         if vector and np.all(contents.verdicts[state, own] == UNIQUE):
-            rows.append((f"{what} ({unit})", f"({', '.join(words)})"))
+            known = _in_doubt(contents, state, f"({', '.join(words)})")
+            rows.append((f"{what} ({unit})", known))
             continue
+        words = [component_words(contents, state, k) for k in own]
         for said in dict.fromkeys(words):
             named = [label for label, x in zip(labels, words, strict=True) if x == said]
             which = "" if len(named) == len(own) and vector else f" {', '.join(named)}"
