@@ -10,8 +10,9 @@ from jaxmbs.io import model_from_tables, write_model
 
 
 def prefixed(model: Model, prefix: str) -> dict[str, Any]:
-    """The tables of a model with longer names, by way of its file."""
+    """The tables of a model with longer names, by way of its file; without its visual shapes."""
     tables = tomllib.loads(write_model(model))
+    tables.pop("visual", None)
 
     def longer(name: str) -> str:
         return name if name == "ground" else f"{prefix} {name}"

@@ -11,18 +11,26 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnchoredOffsetbox
 from matplotlib.patches import PathPatch
 
-from jaxmbs import analyze, mechanisms
+from jaxmbs import analyze, mechanisms, Model, MultibodySystem, planar, reactions, shapes
 from jaxmbs._drawing import scene
 from jaxmbs._drawing._solids import box, prism, tube
+from jaxmbs._drawing._symbols import GROUND_COLOUR
+from jaxmbs._verdict import NOT_DECIDED, NOT_UNIQUE, UNIQUE, Verdict
 from jaxmbs.plot import draw_mechanism
+from jaxmbs.plot._animation import _Picture
+from jaxmbs.plot._marks import MARKS
 from jaxmbs.plot._shapes import outline, PlanarPicture, set_limits, Surface
 
 
@@ -87,6 +95,84 @@ def test_both_verdicts_are_told_apart_without_colour():
     entries = {word: line.get_marker() for word, line in zip(words, handles, strict=True)}
     assert entries["reaction unique"] == markers[(-0.4, 0.0)]
     assert entries["reaction not unique"] == markers[(0.2, 0.0)]
+
+
+def _marks(figure: Figure) -> dict[tuple[float, ...], str]:
+    (axes,) = figure.axes
+    lines: list[Any] = list(axes.lines)
+    told = [line for line in lines if line.get_marker() not in ("None", None, "")]
+    return {tuple(np.round(xy, 9)): own.get_marker() for own in told for xy in own.get_xydata()}
+
+
+def _legend(figure: Figure) -> list[str]:
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
+_TWO, _THREE = (
+    ["reaction unique", "reaction not unique"],
+    ["reaction unique", "in doubt", "reaction not unique"],
+)
+
+
+def test_what_is_in_doubt_has_a_third_mark():
+    """What is not decided, and what counts as unique where the rank is marginal; what is not unique
+    remains that."""
+    model = mechanisms.get("mobile-robot")
+    system = model.system()
+    q = system.reference_q
+    report = analyze(system, q)
+    near = eqx.tree_at(lambda r: r.near_threshold, report, jnp.array(True))
+    assert bool(near.doubtful)
+    nowhere = eqx.tree_at(
+        lambda r: (r.reaction_unique, r.body_unique),
+        report,
+        replace_fn=lambda x: Verdict(np.full(x.shape, NOT_DECIDED)),
+        is_leaf=lambda x: isinstance(x, Verdict),
+    )
+    plain, marginal, none = (
+        draw_mechanism(model, system, own, q) for own in (report, near, nowhere)
+    )
+    unique, many = (-0.4, 0.0), (0.2, 0.0)
+    told = [tuple(_marks(x)[place] for place in (unique, many)) for x in (plain, marginal, none)]
+    assert told == [("o", "X"), ("^", "X"), ("^", "^")]
+    assert [_legend(x) for x in (plain, marginal, none)] == [_TWO, _THREE, _THREE]
+    assert len({to_grey(mark.colour) for mark in MARKS}) == 3
+
+
+def to_grey(colour: str) -> float:
+    """Brightness in tenths."""
+    return round(float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))), 1)
+
+
+def test_a_moving_picture_marks_every_state_by_its_own_verdict():
+    """By the verdicts of reports: of a joint whose force has one component that is not unique."""
+    bob = planar.Body("bob", mass=2.0, inertia=0.05, position=(0.3, 0.0))
+    system = MultibodySystem([bob], [planar.Revolute("A", ("ground", "bob"), (0.0, 0.0))])
+    q = jnp.stack([system.reference_q] * 4)
+    found = jax.tree.map(np.asarray, jax.vmap(lambda q: reactions(system, q, 0 * q))(q))
+    verdict = np.array([UNIQUE, NOT_DECIDED, UNIQUE, UNIQUE])
+    numbers = np.array(found.force_unique.numbers())
+    numbers[3, :, found.layout.seconds[0], 0] = NOT_UNIQUE
+    found = eqx.tree_at(
+        lambda r: (r.reaction_unique, r.doubtful, r.force_unique),
+        found,
+        (Verdict(verdict[:, None]), np.array([False, False, True, False]), Verdict(numbers)),
+    )
+    drawing = scene(system, found, np.asarray(q))
+    figure = plt.figure()
+    picture = _Picture(figure, drawing, found, np.arange(4.0), "")
+    shown = []
+    for k in range(4):
+        picture.show(k)
+        (mark,) = _marks(figure).values()
+        shown.append(mark)
+    assert shown == ["o", "^", "^", "X"]
+    assert _legend(figure) == _THREE
+    certain = jax.tree.map(lambda x: x[:1], found)
+    first = plt.figure()
+    _Picture(first, scene(system, certain, np.asarray(q[:1])), certain, np.zeros(1), "")
+    assert _legend(first) == _TWO
 
 
 def test_no_two_texts_of_the_robot_overlap():
@@ -180,6 +266,24 @@ def test_patches_lie_where_bodies_are():
     # The ground is told from bodies without colour.
     hatched = [patch for patch in patches if patch.get_hatch()]
     assert len(hatched) == sum(body.name == "ground" for body, _ in solids) > 0
+
+
+def test_only_the_ground_is_hatched():
+    """Whatever the colours of others are."""
+    bob = planar.Body("bob", mass=2.0, inertia=0.05, position=(0.3, 0.0))
+    own = "#" + "".join(f"{round(255 * x):02x}" for x in GROUND_COLOUR)
+    shape = shapes.VisualBox("bob", (0.3, 0.1, 0.1), color=own)
+    for colour, hatched in {None: True, "red": False}.items():
+        base = shapes.VisualBox("ground", (0.3, 0.1, 0.1), color=colour)
+        pin = planar.Revolute("A", ("ground", "bob"), (0.0, 0.0))
+        model = Model("m", 2, bodies=[bob], joints=[pin], visuals=[shape, base])
+        system = model.system()
+        drawn = scene(system, None, np.asarray(system.reference_q)[None], model.visuals)
+        told = {body.name: [solid.hatched for solid in body.solids] for body in drawn.bodies}
+        assert told == {"bob": [False], "ground": [hatched]}
+        axes = plt.figure().add_subplot()
+        PlanarPicture(axes, drawn)
+        assert sum(bool(patch.get_hatch()) for patch in axes.patches) == int(hatched)
 
 
 def test_hidden_sides_are_left_out_in_space():

@@ -69,10 +69,10 @@ def test_growing_errors_shorten_the_next_step():
     assert float(after.error) == pytest.approx(0.5, rel=1e-12)
 
 
-def test_falling_errors_do_not_lengthen_it():
-    """There the usual factor is the smaller one."""
-    found, _ = next_step((0.5, 0.05), (0.1, 0.1))
-    assert found == pytest.approx(0.9 * 0.05 ** (-1 / 8) * 0.1, rel=1e-12)
+@pytest.mark.parametrize("errors", [(0.5, 0.05), (0.3, 0.3), (0.8, 0.8), (0.4, 0.55)])
+def test_steps_that_will_be_accepted_stay_as_they_are(errors: tuple[float, float]):
+    """Errors that fall or stay, or grow to less than nine tenths of what is allowed."""
+    assert next_step(errors, (0.1, 0.1), wanted=0.1)[0] == pytest.approx(0.1, rel=1e-12)
 
 
 def test_what_the_controller_wants_is_not_exceeded():

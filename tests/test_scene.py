@@ -4,6 +4,8 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import trimesh
@@ -12,6 +14,7 @@ from modal_bodies import random_cloud
 import jaxmbs as jm
 from jaxmbs import forces, mechanisms, motions, planar, shapes, spatial
 from jaxmbs._drawing import GROUND, Scene, scene, Solid
+from jaxmbs._drawing._scene import _of_points
 
 
 def _scene(model: jm.Model, q: Any = None) -> Scene:
@@ -357,6 +360,26 @@ def test_a_system_without_places_has_nothing_to_draw():
         ["x"], mass_matrix=[[1.0]], force=[0.0], constraints={}, lengths=["x"]
     )
     assert not scene(system, None, np.zeros((1, 1))).drawable
+
+
+def test_where_only_points_are_known_bodies_are_lines_to_them():
+    """The symbols lie where those of the whole scene do, and mark the same constraints."""
+    system = four_bar().system()
+    q = np.asarray(system.reference_q)[None]
+    own = jax.vmap(lambda q: jm.reactions(system, q, jnp.zeros_like(q)))(jnp.asarray(q))
+    drawn, whole = _of_points(own, q), scene(system, None, q)
+    places = {k: x.position for x in whole.symbols for k in x.constraints}
+    assert sorted(k for x in drawn.symbols for k in x.constraints) == sorted(places)
+    for symbol in drawn.symbols:
+        for k in symbol.constraints:
+            assert np.allclose(symbol.position, places[k], atol=1e-12)
+    assert [body.name for body in drawn.bodies] == ["crank", "coupler", "rocker", "tool"]
+    line = _named(drawn.strands, "coupler").points[0]
+    middle = [0.5, 0.55, 0.0]
+    ends = ([0.0, 0.4, 0.0], [1.0, 0.6, 0.0], [0.5, 0.9, 0.0])
+    assert np.allclose(line, [x for end in ends for x in (middle, end)], atol=1e-12)
+    assert np.allclose(drawn.high, [1.0, 1.2, 0.0])
+    assert drawn.planar
 
 
 # --------------------------------------------------------------------------------------------------

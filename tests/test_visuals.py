@@ -1,6 +1,7 @@
 """Visual shapes of bodies: what is refused, model files, sub-assemblies, and imports."""
 
 import copy
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import jaxmbs as jm
 from jaxmbs import planar, shapes, spatial
 from jaxmbs._drawing import scene
+from jaxmbs._drawing._visuals import visual_solid
 from jaxmbs.io import import_model, model_from_tables, ModelError, read_model, write_model
 
 
@@ -120,6 +122,14 @@ def test_a_mesh_without_triangles_is_refused_where_it_is_drawn(tmp_path: Path):
     system = shown.system()
     with pytest.raises(ValueError, match=r"empty\.stl"):
         scene(system, None, np.asarray(system.reference_q)[None], shown.visuals)
+
+
+def test_a_mesh_of_a_format_without_its_package_names_the_extra(tmp_path: Path, monkeypatch: Any):
+    (tmp_path / "hood.dae").write_text("<COLLADA/>")
+    look = shapes.VisualMesh("arm", tmp_path / "hood.dae")
+    monkeypatch.setitem(sys.modules, "collada", None)
+    with pytest.raises(ValueError, match=r"hood\.dae.* collada.*'jaxmbs\[import\]'"):
+        visual_solid(look, (1.0, 1.0, 1.0))
 
 
 def test_colours_of_python():
@@ -327,6 +337,9 @@ def test_geoms_of_mjcf_with_their_places_and_colours(tmp_path: Path):
     assert np.asarray(tip.at) == pytest.approx((0.15, 0.0, 0.0))
     told = {(own.kind, own.name): own.why for own in found.omissions}
     assert told["picture", "gone"] == "the mesh 'gone.stl' is missing"
+    # Those of a hidden group are not named.
+    why = [own.why for own in found.omissions if own.kind == "picture"]
+    assert sorted(why) == ["plane geoms are not shown", "the mesh 'gone.stl' is missing"]
     # What is imported can be written and read.
     again = model_from_tables(tomllib.loads(write_model(found.model)))
     assert eqx.tree_equal(again.visuals, found.model.visuals)
@@ -414,6 +427,37 @@ def test_shapes_of_usd(tmp_path: Path):
     assert np.asarray(rod.at) == pytest.approx((0.1, 0.0, 0.0), abs=1e-12)
     assert np.asarray(rod.axis) == pytest.approx((0.0, 1.0, 0.0), abs=1e-12)
     assert ("shape", "skin") in {(own.kind, own.name) for own in found.omissions}
+
+
+@pytest.mark.parametrize(
+    ("scale", "lost"),
+    [
+        ("(2, 2, 2)", set()),
+        # Round across its axis y, a cylinder remains one.
+        ("(2, 3, 2)", {"ball", "pill"}),
+        ("(2, 2, 3)", {"ball", "pill", "can"}),
+    ],
+)
+def test_shapes_of_usd_whose_scales_differ_are_told(tmp_path: Path, scale: str, lost: set[str]):
+    own = f"""double3 xformOp:scale = {scale}
+        uniform token[] xformOpOrder = ["xformOp:scale"]"""
+    along = 'uniform token axis = "Y"'
+    parts = (("Sphere", "ball", ""), ("Capsule", "pill", along), ("Cylinder", "can", along))
+    more = "".join(
+        f"""{kind} "{name}"
+    {{
+        {axis}
+        {own}
+    }}
+    def """
+        for kind, name, axis in parts
+    )
+    (tmp_path / "a.usda").write_text(USD.replace('Mesh "skin"', f'{more}Mesh "skin"'))
+    found = import_model(tmp_path / "a.usda")
+    told = {own.name: own.why for own in found.omissions if own.kind == "shape"}
+    assert set(told) == lost | {"skin"}
+    assert all("not shown" in why for why in told.values())
+    assert len(found.model.visuals) == 2 + 3 - len(lost)
 
 
 def test_meshes_outside_of_the_folder_are_asked_for(tmp_path: Path):

@@ -1,5 +1,5 @@
-"""Visual shapes: how bodies look. They are no part of a system: no mass, no contact and no program
-knows them.
+"""Visual shapes of bodies. They are not part of the system: they have neither mass nor contact, and
+changing them recompiles nothing.
 
 A shape has a place in the frame of its body (of a rigid body: centre of mass, body axes), so that
 it stays where it is when the model is put elsewhere.
@@ -176,13 +176,13 @@ _SIZE: Callable[[Any], Vector3] = Field(
 
 
 class VisualBox(AbstractTurnedVisual):
-    """A box as the look of a body.
+    """A box that is drawn for a body.
 
-    **Arguments:** `body`: its name, or "ground"; `size`: three edges (m), in the plane the last one
-    is across it; `at`: its middle in the body's frame (m), default the body's own point (the centre
-    of mass of a rigid body); `orientation`: in space, quaternion from its axes to the body's;
-    `angle`: in the plane (rad); `color`: a colour's name, "#rrggbb", or red, green and blue from 0
-    to 1.
+    **Arguments:** `body`: name of the body, or "ground"; `size`: three edges (m), in the plane the
+    last one is across it; `at`: its middle in the body's frame (m), default the body's own point
+    (the centre of mass of a rigid body); `orientation`: in space, quaternion from its axes to the
+    body's; `angle`: in the plane (rad); `color`: a colour's name, "#rrggbb", or red, green and blue
+    from 0 to 1.
 
     **Raises:** `ValueError` for edges that are not positive and for an invalid colour.
     """
@@ -197,7 +197,7 @@ class VisualBox(AbstractTurnedVisual):
 
 
 class VisualCylinder(AbstractAxialVisual):
-    """A circular cylinder as the look of a body.
+    """A circular cylinder that is drawn for a body.
 
     **Arguments:** `body`, `at`, `color` as of a `VisualBox`; `radius`, `length` (m); `axis`: in the
     body's frame, default z.
@@ -215,7 +215,7 @@ class VisualCylinder(AbstractAxialVisual):
 
 
 class VisualCapsule(AbstractAxialVisual):
-    """A cylinder with hemispherical ends as the look of a body.
+    """A cylinder with hemispherical ends that is drawn for a body.
 
     **Arguments:** `body`, `at`, `color` as of a `VisualBox`; `radius` (m); `length` (m) between the
     centres of its ends; `axis`: in the body's frame, default z.
@@ -233,7 +233,7 @@ class VisualCapsule(AbstractAxialVisual):
 
 
 class VisualSphere(AbstractVisual):
-    """A sphere as the look of a body.
+    """A sphere that is drawn for a body.
 
     **Arguments:** `body`, `at`, `color` as of a `VisualBox`; `radius` (m).
 
@@ -248,7 +248,7 @@ class VisualSphere(AbstractVisual):
 
 
 class VisualTube(AbstractAxialVisual):
-    """A circular tube as the look of a body.
+    """A circular tube that is drawn for a body.
 
     **Arguments:** `body`, `at`, `color` as of a `VisualBox`; `radius` of the outside,
     `inner_radius`, `length` (m); `axis`: in the body's frame, default z.
@@ -345,7 +345,7 @@ _OUTLINE: Callable[[Any], Float[Array, "n 2"]] = Field(
 
 
 class VisualPolygon(AbstractTurnedVisual):
-    """A plate of any outline as the look of a body.
+    """A plate of any outline that is drawn for a body.
 
     **Arguments:** `body`, `at`, `orientation`, `angle`, `color` as of a `VisualBox`; `outline`
     (n, 2): its corners in order, in its own x-y plane (m); `height`: along its z (m), half of it to
@@ -416,15 +416,16 @@ _ORIGIN: Callable[[Any], Any] = cast(Field, _AT)._replace(
 
 
 class VisualMesh(AbstractTurnedVisual):
-    """A mesh in a file as the look of a body.
+    """A mesh in a file that is drawn for a body.
 
     **Arguments:** `body`, `orientation`, `angle`, `color` as of a `VisualBox`; `at`: the origin of
     the mesh in the body's frame (m); `file`: a mesh of triangles (STL, OBJ, DAE, PLY), relative to
     the model file, in Python to the current folder; `scale`: m for each unit of the file, one
-    number, or one for each of its axes, negative of a reflection.
+    number, or one for each of its axes, negative for a reflection.
 
     **Raises:** `ValueError` for a file that does not exist, with its whole path, or of another
-    ending. A file that contains no mesh is refused where it is drawn.
+    ending. A file that contains no mesh, or whose format needs a package that is not installed
+    (DAE: the extra `import`), is refused where it is drawn.
     """
 
     kind: ClassVar[str] = "mesh"

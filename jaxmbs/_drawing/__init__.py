@@ -1,6 +1,7 @@
 """Drawings of mechanisms, independent of any library."""
 
 from ._moving import GROUND as GROUND
+from ._ropes import rope_lines as rope_lines
 from ._scene import (
     DrawnBody as DrawnBody,
     Scene as Scene,
@@ -8,6 +9,4 @@ from ._scene import (
     Strand as Strand,
     Symbol as Symbol,
 )
-from ._skeleton import rope_lines as rope_lines, Skeleton as Skeleton, skeleton as skeleton
 from ._solids import Solid as Solid
-from ._symbols import GROUND_COLOUR as GROUND_COLOUR

@@ -30,8 +30,17 @@ from ._generated import (
     unit_of,
     with_panel,
 )
-from ._moving import DrawnJoint, GROUND, Hold, Moving, moving, posed_track, Track
-from ._skeleton import rope_lines, Skeleton, skeleton
+from ._moving import (
+    DrawnJoint,
+    GROUND,
+    Hold,
+    Moving,
+    moving,
+    points_in_space,
+    posed_track,
+    Track,
+)
+from ._ropes import rope_lines
 from ._solids import axes_along, ball, Colour, Solid
 from ._springs import spring_line
 from ._symbols import (
@@ -50,6 +59,12 @@ BODY_COLOUR: Colour = PALETTE[0]
 
 # States at which the box around everything is measured.
 _MEASURED = 60
+
+# Points that stay as near to each other as this, against the mechanism, are drawn as one.
+_SAME = 1e-9
+
+# Joints whose ground is drawn as a block on which they stand.
+_STANDING = ("revolute", "spherical", "universal", "fixed", "planar")
 
 
 class DrawnBody(NamedTuple):
@@ -157,42 +172,72 @@ def scene(
         return _Drawing(system, q, visuals).scene()
     if reactions is None:
         raise ValueError("the scene of this system needs reactions, which contain its points.")
-    return _of_lines(skeleton(system, reactions, q), reactions)
+    return _of_points(reactions, q)
 
 
-def _of_lines(lines: Skeleton, reactions: Reactions) -> Scene:
-    """The scene of a system of which only points are known."""
-    unit = unit_of([], lines.size)
-    still = np.broadcast_to(np.eye(3), (len(lines.points), 3, 3))
-    names = reactions.structure.constraints
+def _of_points(reactions: Reactions, q: Float[np.ndarray, "n nq"]) -> Scene:
+    """The scene of a system of which only the points of its constraints are known: each body as
+    lines from its middle to them. The middle is the origin of its frame, or, of a body whose
+    coordinates define none, that of its points."""
+    structure, layout = reactions.structure, reactions.layout
+    points = points_in_space(np.asarray(reactions.point))
+    middles = {
+        body.name: points_in_space(q[:, list(body.coordinates[: len(body.force)])])
+        for body in structure.bodies
+        if body.posed
+    }
+    spokes: dict[str, list[int]] = {name: [] for name in middles}
+    for place, (owner, body) in enumerate(zip(layout.owners, layout.bodies, strict=True)):
+        if body != layout.ground:
+            spokes.setdefault(owner, []).append(place)
+    for name, own in spokes.items():
+        if name not in middles:
+            middles[name] = points[:, own].mean(axis=1)
+    everything = np.concatenate([points, *(x[:, None] for x in middles.values())], axis=1)
+    finite = everything[np.all(np.isfinite(everything), axis=2)]
+    box = finite if len(finite) else np.zeros((1, 3))
+    low, high = box.min(axis=0), box.max(axis=0)
+    size = float(np.linalg.norm(high - low)) or 1.0
+    unit = unit_of([], size)
+    still = np.broadcast_to(np.eye(3), (len(points), 3, 3))
     symbols = tuple(
         Symbol(
-            names[own[0]].kind,
+            structure.constraints[own[0]].kind,
             own,
-            lines.points[:, place],
+            points[:, place],
             still,
             scaled(joint_solids("", False, 1.0), unit),
-            place in lines.ground,
+            layout.bodies[place] == layout.ground,
         )
-        for place, own in lines.joints
+        for place, own in _shared(points, layout.seconds, _SAME * size)
     )
     bodies = tuple(
-        DrawnBody(name, lines.hubs[:, k], still, (ball(1.5 * unit, PALETTE[k % len(PALETTE)]),))
-        for k, name in enumerate(lines.hub_names)
+        DrawnBody(name, middle, still, (ball(1.5 * unit, PALETTE[k % len(PALETTE)]),))
+        for k, (name, middle) in enumerate(middles.items())
     )
-    strands = tuple(_star(lines, k) for k in range(len(lines.hub_names)))
-    found = tuple(strand for strand in strands if strand.points.shape[1])
-    box = (lines.low, lines.high)
-    return Scene(bodies, symbols, found, np.zeros(3), *box, lines.planar, unit)
+    lines = {
+        name: [x for end in own for x in (middles[name], points[:, end])]
+        for name, own in spokes.items()
+    }
+    strands = tuple(
+        Strand("body", name, np.stack(own, axis=1)) for name, own in lines.items() if own
+    )
+    planar = 2 in (reactions.point.shape[-1], *(len(body.force) for body in structure.bodies))
+    return Scene(bodies, symbols, strands, np.zeros(3), low, high, planar, unit)
 
 
-def _star(lines: Skeleton, hub: int) -> Strand:
-    """The lines of a body from its middle to its joints, as one line."""
-    ends = [spoke.point for spoke in lines.spokes if spoke.hub == hub]
-    centre = lines.hubs[:, hub]
-    points = [x for end in dict.fromkeys(ends) for x in (centre, lines.points[:, end])]
-    joined = np.stack(points, axis=1) if points else lines.points[:, :0]
-    return Strand("body", lines.hub_names[hub], joined)
+def _shared(
+    points: Float[np.ndarray, "n places 3"], seconds: Sequence[int], near: float
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Constraints by the points on their second bodies, those that never part as one."""
+    found: dict[int, list[int]] = {}
+    for constraint, place in enumerate(seconds):
+        if place < 0:
+            continue
+        apart = (np.max(np.abs(points[:, x] - points[:, place]), initial=0.0) for x in found)
+        same = next((x for x, own in zip(found, apart, strict=True) if own <= near), place)
+        found.setdefault(same, []).append(constraint)
+    return [(place, tuple(own)) for place, own in found.items()]
 
 
 class _Drawing:
@@ -295,7 +340,8 @@ class _Drawing:
         for own in self._parts:
             for site, solid in own:
                 self._solids.setdefault(site, []).append(solid)
-        # What is declared replaces what is made up, on the ground as well.
+        self._solids[GROUND] = [own._replace(hatched=True) for own in self._solids[GROUND]]
+        # What is declared replaces what is drawn by default, on the ground as well.
         self._solids |= shown
         bodies = [
             DrawnBody(name, *track, tuple(self._solids[name]))
@@ -544,10 +590,3 @@ def _driven(joint: DrawnJoint) -> Driven | None:
     if isinstance(primitive, ServoRows):
         primitive = primitive.primitives[0] if len(primitive.primitives) == 1 else None
     return primitive if isinstance(primitive, Driven) else None
-
-
-# Points that stay as near to each other as this, against the mechanism, are drawn as one.
-_SAME = 1e-9
-
-# Joints whose ground is drawn as a block on which they stand.
-_STANDING = ("revolute", "spherical", "universal", "fixed", "planar")

@@ -16,8 +16,12 @@ Colour: TypeAlias = tuple[float, float, float]
 # Corners of circles that are drawn.
 SECTIONS = 16
 
-# Points are collinear, coplanar or the same to this fraction of their extent.
+# Points nearer to each other than this, over their extent, are the same.
 _FLAT = 1e-6
+
+# Points whose spread across a line or a plane is less than this, over that along it, are drawn as a
+# bar or a plate: a thinner one could not be told from it in a picture.
+_LINE, _PLANE = 1e-3, 1e-2
 
 
 class Solid(NamedTuple):
@@ -25,11 +29,13 @@ class Solid(NamedTuple):
 
     - `vertices` (v, 3) in m, `faces` (f, 3): indices of vertices, counter-clockwise from outside.
     - `colour`: red, green and blue, from 0 to 1.
+    - `hatched`: of the ground, which is hatched in pictures of the plane.
     """
 
     vertices: Float[np.ndarray, "v 3"]
     faces: Int[np.ndarray, "f 3"]
     colour: Colour
+    hatched: bool = False
 
     def placed(self, origin: Float[np.ndarray, "3"], rotation: Float[np.ndarray, "3 3"]) -> "Solid":
         """The solid moved by a frame: its own axes become the columns of `rotation`."""
@@ -197,10 +203,10 @@ def through(points: Float[np.ndarray, "n 3"], radius: float, colour: Colour) -> 
     centre = points.mean(axis=0)
     _, extents, axes = np.linalg.svd(points - centre)
     spread = np.append(extents, np.zeros(3))[:3]
-    if spread[1] <= 1e3 * _FLAT * spread[0]:
+    if spread[1] <= _LINE * spread[0]:
         along = (points - centre) @ axes[0]
         return bar(points[np.argmin(along)], points[np.argmax(along)], radius, colour)
-    if spread[2] <= 1e-2 * spread[0]:
+    if spread[2] <= _PLANE * spread[0]:
         turned = np.stack([axes[0], axes[1], np.cross(axes[0], axes[1])], axis=1)
         outline = rounded((points - centre) @ turned[:, :2], radius)
         return prism(outline, -0.6 * radius, 0.6 * radius, colour).placed(centre, turned)

@@ -21,6 +21,8 @@ from .._bodies import (
     VisualSphere,
     VisualTube,
 )
+from .._errors import optional
+from ._moving import GROUND
 from ._solids import axes_along, ball, box, capsule, Colour, cylinder, prism, Solid, tube
 
 
@@ -128,10 +130,14 @@ def _mesh(path: str, changed: int) -> tuple[np.ndarray, np.ndarray, Colour | Non
     """Vertices, faces, and the colour that the file has for them. `changed`: its time, so that a
     file that is written anew is read anew.
 
-    **Raises:** `ValueError` that names the file.
+    **Raises:** `ValueError` that names the file, and the extra to install where its format needs
+    one.
     """
     del changed
     try:
+        if Path(path).suffix.lower() == ".dae":
+            # Trimesh reads it by another package.
+            optional("collada", "import")
         made: Any = trimesh.load(path, force="mesh")
         vertices, faces = np.array(made.vertices, float), np.array(made.faces, int)
     except Exception as error:
@@ -158,9 +164,16 @@ def _main_colour(mesh: Any) -> Colour | None:
 def solids_of(
     visuals: Sequence[AbstractVisual], colours: dict[str, Colour]
 ) -> dict[str, list[Solid]]:
-    """The solids of visual shapes by the names of their bodies."""
+    """The solids of visual shapes by the names of their bodies.
+
+    **Raises:** `ValueError` for a mesh that cannot be read.
+    """
     found: dict[str, list[Solid]] = {}
     for visual in visuals:
         colour = colours.get(visual.body, (0.7, 0.72, 0.75))
-        found.setdefault(visual.body, []).append(visual_solid(visual, colour))
+        made = visual_solid(visual, colour)
+        # What has a colour of its own is not hidden under the pattern of the ground.
+        plain = visual.color is None and not isinstance(visual, VisualMesh)
+        hatched = visual.body == GROUND and plain
+        found.setdefault(visual.body, []).append(made._replace(hatched=hatched))
     return found

@@ -429,15 +429,16 @@ def _predicted(now: PredictionState, before: PredictionState, wanted: Scalar, or
     """Length of the step after two that were accepted, where one of the `wanted` length would be
     rejected; infinite elsewhere, and if either error is below `_SMALL_ERROR` or there is no earlier
     step."""
-    known = (before.error > _SMALL_ERROR) & (now.error > _SMALL_ERROR) & (before.length > 0)
-    error = jnp.where(known, now.error, 1.0)
+    known = (before.error > _SMALL_ERROR) & (now.error > _SMALL_ERROR)
+    known = known & (before.length > 0) & (now.length > 0)
+    error, length = jnp.where(known, now.error, 1.0), jnp.where(known, now.length, 1.0)
     growth = error / jnp.where(known, before.error, 1.0)
-    stretch = jnp.where(known, now.length, 1.0) / jnp.where(known, before.length, 1.0)
+    stretch = length / jnp.where(known, before.length, 1.0)
     # Of a step as long as the last one, if the error grows once more as it did.
     expected = error * growth * stretch**-order
-    grown = expected * (wanted / now.length) ** order > _EXPECTED
+    too_large = expected * (wanted / length) ** order > _EXPECTED
     factor = jnp.maximum(_SAFETY * expected ** (-1 / order), _SHORTEST)
-    return jnp.where(known & grown, factor * now.length, jnp.inf)
+    return jnp.where(known & too_large, factor * length, jnp.inf)
 
 
 # --------------------------------------------------------------------------------------------------

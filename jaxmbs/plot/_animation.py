@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from .. import _settings
 from .._bodies import AbstractVisual
@@ -19,11 +18,13 @@ from .._dynamics import Trajectory
 from .._errors import ModelError
 from .._files import check_folder, replacing
 from .._reactions import Reactions
+from .._reactions._joints import joint_verdicts_of
+from ._marks import draw_legend, MARKS, marks_of
 from ._shapes import draw_gravity, PlanarPicture, set_limits, SpatialPicture
 
 
-# Shapes and patterns differ as well as brightness: it must be readable in grey.
-_UNIQUE, _MANY = "#8ecae6", "#b3261e"
+# Marks are smaller than those of a still picture.
+_SCALE = 0.8
 
 # Around what is drawn, relative to its size.
 _MARGIN = 0.08
@@ -40,7 +41,7 @@ def animate(
     visuals: Setting[Sequence[AbstractVisual]] = (),
 ) -> None:
     """Write a motion as a moving picture: bodies by their shapes, joints by their symbols, marked
-    by verdict at every time.
+    by verdict at every time: unique, not unique, or in doubt.
 
     **Arguments:**
 
@@ -55,7 +56,8 @@ def animate(
 
     **Raises:** `ModelError` (a `ValueError`) for another ending, a folder that is not there, a
     batch, a motion without duration, one without anything to draw, and where ffmpeg is missing.
-    `OSError` if it cannot be written.
+    `ValueError` for a mesh that cannot be read, and for a visual shape of a frame that has no
+    place. `OSError` if the file cannot be written.
     """
     trajectory = _settings.instance(trajectory, Trajectory, "trajectory", "a Trajectory")
     speed = _settings.known_number(speed, "speed", above=0)
@@ -139,7 +141,12 @@ class _Picture:
         title: str,
     ):
         self._drawn, self._times, self._title = drawn, times, title
-        self._unique = np.asarray(reactions.reaction_unique.unique)
+        doubtful = np.asarray(reactions.doubtful)
+        own = marks_of(joint_verdicts_of(reactions), doubtful[:, None])
+        # Of the constraints that are drawn at one point, the worst.
+        none = np.zeros((len(times), 0), int)
+        columns = [own[:, list(symbol.constraints)].max(axis=1) for symbol in drawn.symbols]
+        self._marked = np.stack(columns, axis=1) if columns else none
         self._axes: Any = figure.add_subplot(projection=None if drawn.planar else "3d")
         set_limits(self._axes, drawn, _MARGIN)
         if drawn.planar:
@@ -148,14 +155,11 @@ class _Picture:
         kind = PlanarPicture if drawn.planar else SpatialPicture
         self._shapes = kind(self._axes, drawn)
         draw_gravity(self._axes, drawn)
-        self._good = self._marks("o", color="k", mfc=_UNIQUE, ms=6)
-        self._many = self._marks("X", color="k", mfc=_MANY, ms=8)
-        marks = ((self._good, "reaction unique"), (self._many, "reaction not unique"))
-        handles = [
-            Line2D([], [], ls="none", marker=x.get_marker(), color="k", mfc=x.get_mfc(), label=said)
-            for x, said in marks
+        self._lines = [
+            self._marks(x.marker, color="k", mfc=x.colour, ms=_SCALE * x.size) for x in MARKS
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+        occurring = [mark for k, mark in enumerate(MARKS) if np.any(self._marked == k)]
+        draw_legend(figure, "outside lower center", occurring, 0.75)
 
     def _marks(self, form: str, **look: Any) -> Any:
         empty = [[]] * (2 if self._drawn.planar else 3)
@@ -171,9 +175,11 @@ class _Picture:
     def show(self, k: int) -> None:
         """The picture of a state."""
         self._shapes.show(k)
-        unique, symbols = self._unique[k], self._drawn.symbols
-        told = [(symbol, all(unique[j] for j in symbol.constraints)) for symbol in symbols]
-        for line, wanted in ((self._good, True), (self._many, False)):
-            self._put(line, [symbol.position[k] for symbol, good in told if good == wanted])
+        symbols = self._drawn.symbols
+        for mark, line in enumerate(self._lines):
+            chosen = [
+                own for own, told in zip(symbols, self._marked[k], strict=True) if told == mark
+            ]
+            self._put(line, [own.position[k] for own in chosen])
         heading = f"{self._title}, " if self._title else ""
         self._axes.set_title(f"{heading}t = {self._times[k]:.3f} s")

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox, BboxBase
 from mpl_toolkits.mplot3d import proj3d
@@ -15,12 +14,8 @@ from mpl_toolkits.mplot3d import proj3d
 from .._drawing import GROUND, Scene, scene
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
+from ._marks import draw_legend, MANY, Mark, MARKS, marks_of
 from ._shapes import draw_gravity, PlanarPicture, set_limits, SpatialPicture
-
-
-# Shapes and brightness differ as well as colours: the picture must be readable in grey.
-_UNIQUE = {"marker": "o", "color": "#8ecae6", "size": 8.0}
-_NOT_UNIQUE = {"marker": "X", "color": "#b3261e", "size": 10.0}
 
 
 class _Place(NamedTuple):
@@ -30,8 +25,14 @@ class _Place(NamedTuple):
     names: list[str]
 
 
+# The marks of joints, as indices into `MARKS`.
+_Marked = Mapping[str, int]
+
+
 def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q: Any) -> Figure:
-    """The mechanism at q, to scale; joints marked unique or not unique.
+    """The mechanism at q, to scale; joints marked unique, not unique, or in doubt.
+
+    In doubt is what is not decided, and what counts as unique where the rank is marginal.
 
     Bodies have their visual shapes (`Model.visuals`), or those that follow from their joints;
     joints are drawn by their symbols, the ground is hatched.
@@ -40,7 +41,8 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
 
     **Returns:** a matplotlib figure; the caller saves and closes it.
 
-    **Raises:** `ValueError` for a mechanism without positions.
+    **Raises:** `ValueError` for a mechanism without positions, for a mesh that cannot be read, and
+    for a visual shape of a frame that has no place.
     """
     drawn = scene(system, None, np.asarray(q)[None], model.visuals)
     if not drawn.drawable:
@@ -48,17 +50,19 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
             f"nothing of {model.name!r} has a place that could be drawn: its bodies have "
             "coordinates of their own, and no frames; give them frames=..."
         )
-    unique = {name: bool(report.unique(name)) for name in report.structure.constraint_names}
+    marked = _marked(report)
     figure = plt.figure(figsize=(9.0, _height(drawn)), layout="constrained")
     axes = figure.add_subplot(projection=None if drawn.planar else "3d")
     picture = PlanarPicture(axes, drawn) if drawn.planar else SpatialPicture(axes, drawn)
     picture.show(0)
     places = _places(drawn, report.structure.constraint_names)
-    _draw_joints(axes, places, unique)
+    _draw_joints(axes, places, marked)
     _finish(figure, axes, model, report, drawn)
+    shown = [_mark(place, marked) for place in places]
+    draw_legend(figure, "outside upper center", shown)
     arrow = draw_gravity(axes, drawn)
     _name_loose_bodies(axes, drawn, model)
-    _label_joints(figure, axes, places, unique, picture.points(0), arrow)
+    _label_joints(figure, axes, places, marked, picture.points(0), arrow)
     return figure
 
 
@@ -96,29 +100,42 @@ def _name_loose_bodies(axes: Any, drawn: Scene, model: Model) -> None:
             axes.annotate(text, _on_paper(axes, place), xytext=(7, 7), textcoords="offset points")
 
 
-def _draw_joints(axes: Any, places: list[_Place], unique: Mapping[str, bool]) -> None:
+def _draw_joints(axes: Any, places: list[_Place], marked: _Marked) -> None:
     for place in places:
-        style = _style(place, unique)
+        mark = _mark(place, marked)
         axes.plot(
             *place.point[:, None],
-            marker=style["marker"],
-            markersize=style["size"],
-            markerfacecolor=style["color"],
+            marker=mark.marker,
+            markersize=mark.size,
+            markerfacecolor=mark.colour,
             markeredgecolor="black",
             linestyle="none",
             zorder=4,
         )
 
 
-def _style(place: _Place, unique: Mapping[str, bool]) -> dict[str, Any]:
-    return _UNIQUE if all(unique[name] for name in place.names) else _NOT_UNIQUE
+def _mark(place: _Place, marked: _Marked) -> Mark:
+    """The worst of those at one point."""
+    return MARKS[max(marked[name] for name in place.names)]
+
+
+def _marked(report: Solvability) -> _Marked:
+    """The mark of everything that a joint exerts: the whole reaction, and force and torque on each
+    body."""
+    told = [[own] for own in report.reaction_unique.numbers()]
+    for (constraint, _), own in zip(report.layout.pairs, report.body_unique.numbers(), strict=True):
+        told[constraint] += list(own)
+    doubtful = np.asarray(report.doubtful)
+    names = report.structure.constraint_names
+    marks = [int(np.max(marks_of(np.array(own), doubtful))) for own in told]
+    return dict(zip(names, marks, strict=True))
 
 
 def _label_joints(
     figure: Figure,
     axes: Any,
     places: list[_Place],
-    unique: Mapping[str, bool],
+    marked: _Marked,
     strokes: list[np.ndarray],
     arrow: Any,
 ) -> None:
@@ -134,7 +151,7 @@ def _label_joints(
         taken.append(arrow.get_window_extent())
     order = np.argsort(-np.linalg.norm(pixels - middle, axis=1)) if len(pixels) else []
     for i in order:
-        bold = _style(places[i], unique) is _NOT_UNIQUE
+        bold = _mark(places[i], marked) is MANY
         text = axes.annotate(
             ", ".join(places[i].names),
             flat[i],
@@ -190,19 +207,5 @@ def _finish(figure: Figure, axes: Any, model: Model, report: Solvability, drawn:
         f"{model.name}: {rows} rows, rank {int(report.rank)}, "
         f"redundancy p = {int(report.redundancy)}"
     )
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            marker=style["marker"],
-            markersize=style["size"],
-            markerfacecolor=style["color"],
-            markeredgecolor="black",
-            label=label,
-        )
-        for style, label in ((_UNIQUE, "reaction unique"), (_NOT_UNIQUE, "reaction not unique"))
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False)
     if model.remark:
         figure.supxlabel("\n".join(textwrap.wrap(model.remark, 120)), fontsize=8, color="#444444")

@@ -18,7 +18,7 @@ from matplotlib.transforms import Affine2D
 from mpl_toolkits.mplot3d import proj3d
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from .._drawing import DrawnBody, GROUND, GROUND_COLOUR, Scene, Solid, Strand, Symbol
+from .._drawing import DrawnBody, GROUND, Scene, Solid, Strand, Symbol
 
 
 EDGE = "#3c4650"
@@ -32,7 +32,6 @@ _LINES: dict[str, tuple[str, float, float]] = {
     "rod": ("#5c677d", 2.5, 2.4),
     "body": ("#5c677d", 2.5, 2.4),
 }
-_OTHER_LINE = ("black", 1.0, 2.6)
 
 # Of a mesh no more triangles are drawn in space: its corners are drawn together on a grid.
 _MOST_FACES = 1500
@@ -43,7 +42,7 @@ _GRIDS = (32, 24, 16, 10, 6)
 _LONGEST = 0.07
 _MOST_CUTS = 4
 
-# To the light, in the axes of the picture.
+# Unit vector towards the light, in axes of the figure.
 _LIGHT = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
 
 
@@ -169,13 +168,13 @@ def _top(own: _Moving) -> float:
 
 
 def _look(own: _Moving) -> dict[str, Any]:
-    if own.solid.colour == GROUND_COLOUR:
+    if own.solid.hatched:
         return {"facecolor": "#f4f2ee", "edgecolor": "#6b6459", "hatch": "//////"}
     return {"facecolor": own.solid.colour, "edgecolor": EDGE}
 
 
 def _line(axes: Any, strand: Strand) -> Any:
-    colour, width, order = _LINES.get(strand.kind, _OTHER_LINE)
+    colour, width, order = _LINES[strand.kind]
     empty = [[]] * (3 if axes.name == "3d" else 2)
     return axes.plot(*empty, color=colour, lw=width, zorder=order)[0]
 

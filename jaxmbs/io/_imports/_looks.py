@@ -26,7 +26,7 @@ from ._description import (
     quaternion_of_matrix,
     Vector,
 )
-from ._xml import checked_path
+from ._xml import checked_path, lies_outside
 
 
 # Folders above that of a file in which packages and models are looked for.
@@ -90,7 +90,7 @@ def mesh_path(
         try:
             found = checked_path(part, base, top, outside, "the mesh")
         except ModelError as error:
-            if "outside of" in str(error) and (base / part).is_file():
+            if (base / part).is_file() and lies_outside(base / part, top):
                 why = str(error).rstrip(".")
             continue
         if found.suffix.lower() not in MESH_FILES:
@@ -149,8 +149,9 @@ def looks_of_spec(
                 *(kinds.mjGEOM_BOX, kinds.mjGEOM_MESH),
             )
             if geom.group > _SHOWN or rgba[3] == 0 or not drawn:
-                if geom.group <= _SHOWN and geom.type == kinds.mjGEOM_ELLIPSOID:
-                    omissions.append(Omission("picture", said, "ellipsoids are not shown"))
+                if geom.group <= _SHOWN and rgba[3] != 0:
+                    word = _kind_of_geom(geom.type)
+                    omissions.append(Omission("picture", said, f"{word} geoms are not shown"))
                 copy.delete(geom)
                 continue
             plain = np.allclose(rgba, _GREY)
@@ -178,6 +179,11 @@ def looks_of_spec(
         kind, size = _size(kinds, int(geom.type[0]), np.array(geom.size))
         looks.append(Look(link, kind, size, "", *pose, own.color))
     return tuple(looks), tuple(omissions)
+
+
+def _kind_of_geom(kind: Any) -> str:
+    """The word of MJCF files."""
+    return str(kind.name).removeprefix("mjGEOM_").lower()
 
 
 def _compiled(spec: Any) -> Any:
@@ -364,6 +370,9 @@ def looks_of_stage(
                 why = f"a {prim.GetTypeName()} is not shown"
                 omissions.append(Omission("shape", prim.GetName(), why))
             continue
+        if isinstance(found, str):
+            omissions.append(Omission("shape", prim.GetName(), found))
+            continue
         kind, size, turn = found
         link = read.link(prim)
         try:
@@ -388,9 +397,14 @@ def _is_visible(geometry: Any, prim: Any) -> bool:
     )
 
 
-def _shape_of_prim(read: Any, prim: Any) -> tuple[str, tuple[float, ...], np.ndarray] | None:
+# Scales of a stage, in single precision, are the same to this.
+_SAME_SCALE = 1e-5
+
+
+def _shape_of_prim(read: Any, prim: Any) -> tuple[str, tuple[float, ...], np.ndarray] | str | None:
     """Kind and size (m) of a shape as large as it is in the world, and its own axes in those of the
-    prim, whose z is its axis; None for other shapes."""
+    prim, whose z is its axis; None for other shapes, and why one is not shown that its scale has
+    made another."""
     geometry = read.usd.UsdGeom
     whole = geometry.XformCache().GetLocalToWorldTransform(prim)
     scale = np.linalg.norm(np.array(whole)[:3, :3], axis=1) * read.length
@@ -398,13 +412,19 @@ def _shape_of_prim(read: Any, prim: Any) -> tuple[str, tuple[float, ...], np.nda
         edges = scale * float(geometry.Cube(prim).GetSizeAttr().Get())
         return "box", tuple(map(float, edges)), np.eye(3)
     if prim.IsA(geometry.Sphere):
+        if np.ptp(scale) > _SAME_SCALE * np.max(scale):
+            return "a sphere that is scaled to an ellipsoid is not shown"
         radius = float(geometry.Sphere(prim).GetRadiusAttr().Get()) * scale[0]
         return "sphere", (float(radius),), np.eye(3)
     for kind, word in ((geometry.Cylinder, "cylinder"), (geometry.Capsule, "capsule")):
         if prim.IsA(kind):
             own = kind(prim)
             axis = "XYZ".index(str(own.GetAxisAttr().Get()))
-            radius = float(own.GetRadiusAttr().Get()) * scale[(axis + 1) % 3]
+            across = np.delete(scale, axis)
+            compared = scale if word == "capsule" else across
+            if np.ptp(compared) > _SAME_SCALE * np.max(compared):
+                return f"a {word} whose scales differ is not shown"
+            radius = float(own.GetRadiusAttr().Get()) * across[0]
             height = float(own.GetHeightAttr().Get()) * scale[axis]
             # Columns: cyclic, so that the third one is that axis.
             turn = np.roll(np.eye(3), 2 - axis, axis=1)

@@ -209,6 +209,11 @@ def written(root: ElementTree.Element) -> str:
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
+def lies_outside(path: Path, folder: Path) -> bool:
+    """Is the path, with its links followed, not below the folder?"""
+    return not path.resolve().is_relative_to(folder.resolve())
+
+
 def checked_path(named: str, base: Path, folder: Path, outside: bool, said: str) -> Path:
     """The file that is so named in `said`, from the folder `base`.
 
@@ -225,7 +230,7 @@ def checked_path(named: str, base: Path, folder: Path, outside: bool, said: str)
         is_file = found.is_file()
     except (OSError, ValueError):
         raise ModelError(f"{said} names {shown(named, PATH)}, which is no path.") from None
-    if not outside and not found.is_relative_to(folder.resolve()):
+    if not outside and lies_outside(found, folder):
         raise ModelError(
             f"{said} names {shown(named, PATH)}, which lies outside of the model's folder "
             f"{shown(str(folder), PATH)}; allow that with outside=True (--outside), if you trust "
