@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,7 +12,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox, BboxBase
 from mpl_toolkits.mplot3d import proj3d
 
-from .._drawing import GROUND, Scene, scene
+from .._drawing import DrawnBody, GROUND, Scene, scene
+from .._drawing._solids import ball
 from .._solvability import Solvability
 from .._system import Model, MultibodySystem
 from ._marks import draw_legend, MANY, Mark, MARKS, marks_of
@@ -24,6 +26,9 @@ class _Place(NamedTuple):
     point: np.ndarray
     names: list[str]
 
+
+# Radius of the dot of a frame over the diagonal of the picture, and its colour.
+_DOT, _DOT_COLOUR = 0.008, (0.36, 0.40, 0.47)
 
 # The marks of joints, as indices into `MARKS`.
 _Marked = Mapping[str, int]
@@ -44,7 +49,7 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     **Raises:** `ValueError` for a mechanism without positions, for a mesh that cannot be read, and
     for a visual shape of a frame that has no place.
     """
-    drawn = scene(system, None, np.asarray(q)[None], model.visuals)
+    drawn = _with_frames(scene(system, None, np.asarray(q)[None], model.visuals), model, q)
     if not drawn.drawable:
         raise ValueError(
             f"nothing of {model.name!r} has a place that could be drawn: its bodies have "
@@ -64,6 +69,35 @@ def draw_mechanism(model: Model, system: MultibodySystem, report: Solvability, q
     _name_loose_bodies(axes, drawn, model)
     _label_joints(figure, axes, places, marked, picture.points(0), arrow)
     return figure
+
+
+def _with_frames(drawn: Scene, model: Model, q: Any) -> Scene:
+    """The scene with a dot for each frame of a body that nothing else shows."""
+    found, start = {}, 0
+    for body in model.bodies:
+        kind = body.inertia_properties().coordinates
+        state = jnp.asarray(q[start : start + kind.nq])
+        start += kind.nq
+        if not kind.posed:
+            for name, site in body.sites().items():
+                frame: Any = site.marker(site.reference).body_frame(state)
+                if frame.dimension is not None:
+                    origin = np.asarray(frame.origin)
+                    found[name] = np.pad(origin, (0, 3 - len(origin)))
+    shown = {own.name for own in drawn.bodies}
+    shown |= {name for joint in model.joints if joint.located for name in joint.bodies}
+    found = {name: place for name, place in found.items() if name not in shown}
+    if not found:
+        return drawn
+    places = np.array(list(found.values()))
+    low, high = places.min(axis=0), places.max(axis=0)
+    if drawn.drawable:
+        low, high = np.minimum(low, drawn.low), np.maximum(high, drawn.high)
+    whole = drawn._replace(low=low, high=high, planar=model.dimension == 2)
+    dot = (ball(_DOT * whole.size, _DOT_COLOUR),)
+    still = np.eye(3)[None]
+    dots = tuple(DrawnBody(name, place[None], still, dot) for name, place in found.items())
+    return whole._replace(bodies=(*drawn.bodies, *dots), unit=drawn.unit or _DOT * whole.size)
 
 
 def _places(drawn: Scene, names: Sequence[str]) -> list[_Place]:
