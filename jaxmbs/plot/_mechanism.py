@@ -93,6 +93,11 @@ def _with_frames(drawn: Scene, model: Model, q: Any) -> Scene:
     low, high = places.min(axis=0), places.max(axis=0)
     if drawn.drawable:
         low, high = np.minimum(low, drawn.low), np.maximum(high, drawn.high)
+    if model.dimension == 2:
+        # Of points on a line the frame would be as narrow as these lie.
+        middle, half = (low + high) / 2, (high - low) / 2
+        half[:2] = np.maximum(half[:2], 0.4 * np.max(half))
+        low, high = middle - half, middle + half
     whole = drawn._replace(low=low, high=high, planar=model.dimension == 2)
     dot = (ball(_DOT * whole.size, _DOT_COLOUR),)
     still = np.eye(3)[None]
