@@ -52,7 +52,7 @@ SPATIAL = (1, 4, 16, 40)
 SCALING = (40, 160, 400, 1000)
 # Relative tolerances; the second one makes errors of the size that is asked for: below 1e-6 rad of
 # the chains, 1e-7 m of the parallelogram.
-TOLERANCES = (3e-7, 4e-8, 3e-9)
+TOLERANCES = (3e-7, 3e-8, 3e-9)
 PARALLELOGRAM_TOLERANCES = (3e-7, 1e-7, 3e-8)
 
 # Of the command line.

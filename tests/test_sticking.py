@@ -274,6 +274,7 @@ def integrated(times, presliding=1e-4, time=1e-3, stribeck_speed=0.02):
     return solve_ivp(rates, (0, times[-1]), [0.0, SPEED, 0.0], t_eval=times, **keys).y
 
 
+@pytest.mark.thorough
 def test_stick_slip_against_scipy():
     times = np.linspace(0.0, 3.0, 31)
     found = run(belt_and_mass(), 3.0, times=times, rtol=1e-9, atol=1e-11)
