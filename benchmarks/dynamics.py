@@ -9,6 +9,7 @@ stand apart. Then the cost of one evaluation, from q and v to accelerations and 
     taskset -c 0 python benchmarks/dynamics.py    # prints tables, writes results/<hardware>.json
     taskset -c 0 python benchmarks/dynamics.py --no-peers --windows 1 --windows 4
     taskset -c 0 python benchmarks/dynamics.py --windows 16 --parallelogram    # renews these
+    taskset -c 0 python benchmarks/dynamics.py --windows 160 --planar
     taskset -c 0 python benchmarks/dynamics.py --only-scaling
 """
 
@@ -267,6 +268,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--windows", type=int, action="append", help="chains of N alone; the rest is kept"
     )
+    parser.add_argument("--planar", action="store_true", help="planar chains of --windows alone")
     parser.add_argument(
         "--parallelogram", action="store_true", help="the parallelogram alone; the rest is kept"
     )
@@ -309,7 +311,7 @@ def main() -> None:
         case = chain(windows, spatial=False)
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers)
         keep()
-    for windows in SPATIAL if everything else chosen:
+    for windows in SPATIAL if everything else () if options.planar else chosen:
         case = chain(windows, spatial=True)
         # Its exact law is the planar one's, and so are the peers' rows.
         results["motion"][case.name] = measured(case, "four-bar-chain", windows, peers=False)

@@ -23,10 +23,10 @@ from ._solids import (
 from ._symbols import GROUND_COLOUR
 
 
-class Setting(NamedTuple):
-    """What a shape is drawn in: the plane or space, the height of a body across the plane, the
-    colour of its body; of half-spaces, the extent (m) and the middle of what is shown, in the axes
-    of the marker."""
+class ContactContext(NamedTuple):
+    """Context in which a contact shape is drawn: plane or space, height of a body across the plane
+    (m), colour; for half-spaces the extent (m) and the middle of the drawn part, in the axes of the
+    marker."""
 
     planar: bool
     height: float
@@ -36,13 +36,13 @@ class Setting(NamedTuple):
 
 
 @functools.singledispatch
-def contact_solid(shape: Any, setting: Setting) -> Solid | None:
+def contact_solid(shape: Any, setting: ContactContext) -> Solid | None:
     """The solid of a shape; None of a point."""
     raise TypeError(f"{type(shape).__name__} cannot be drawn.")
 
 
 @contact_solid.register
-def _(shape: Ball, setting: Setting) -> Solid | None:
+def _(shape: Ball, setting: ContactContext) -> Solid | None:
     radius = float(shape.radius)
     if radius == 0:
         return None
@@ -52,7 +52,7 @@ def _(shape: Ball, setting: Setting) -> Solid | None:
 
 
 @contact_solid.register
-def _(shape: Rod, setting: Setting) -> Solid | None:
+def _(shape: Rod, setting: ContactContext) -> Solid | None:
     half, radius = np.asarray(shape.half, float), float(shape.radius)
     ends = np.stack([-half, half])
     if setting.planar:
@@ -61,13 +61,13 @@ def _(shape: Rod, setting: Setting) -> Solid | None:
 
 
 @contact_solid.register
-def _(shape: Block, setting: Setting) -> Solid | None:
+def _(shape: Block, setting: ContactContext) -> Solid | None:
     size = [float(2 * x) for x in np.asarray(shape.half)]
     return box([*size, setting.height][:3], setting.colour)
 
 
 @contact_solid.register
-def _(shape: Hull, setting: Setting) -> Solid | None:
+def _(shape: Hull, setting: ContactContext) -> Solid | None:
     corners = np.asarray(shape.corners, float)
     if setting.planar:
         return _flat(convex_hull(corners), setting)
@@ -76,7 +76,7 @@ def _(shape: Hull, setting: Setting) -> Solid | None:
 
 
 @contact_solid.register
-def _(shape: Wall, setting: Setting) -> Solid | None:
+def _(shape: Wall, setting: ContactContext) -> Solid | None:
     """A thin plate below its surface."""
     normal = np.zeros(3)
     normal[: len(shape.normal)] = np.asarray(shape.normal, float)
@@ -91,5 +91,5 @@ def _(shape: Wall, setting: Setting) -> Solid | None:
     return box(size, GROUND_COLOUR).placed(middle, axes_along(normal))
 
 
-def _flat(outline: Float[np.ndarray, "n 2"], setting: Setting) -> Solid:
+def _flat(outline: Float[np.ndarray, "n 2"], setting: ContactContext) -> Solid:
     return prism(outline, -setting.height / 2, setting.height / 2, setting.colour)

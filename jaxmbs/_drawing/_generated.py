@@ -198,7 +198,7 @@ def joint_parts(
 
 
 def reach_of(joint: DrawnJoint) -> float:
-    """How far a wheel, a cam or a disk of a joint extends from its point (m)."""
+    """Radius to which a wheel, cam or disk of a joint extends (m)."""
     if len(joint.holds) == 3 and joint.kind in _WHEELS:
         apart = joint.holds[2].marker.origin[0] - joint.holds[0].marker.origin[0]
         return float(np.linalg.norm(apart))

@@ -79,7 +79,7 @@ GROUND = "ground"
 
 
 def moving(system: MultibodySystem, q: Float[np.ndarray, "n nq"]) -> Moving:
-    """What moves, in n states."""
+    """Frames of bodies and joints at n states."""
     constraints, forces = jax.tree.map(np.asarray, _frames(system, q))
     structure = system.structure
     size = _size([slot for slots in (*constraints, *forces) for slot in slots])

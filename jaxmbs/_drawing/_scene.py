@@ -1,4 +1,4 @@
-"""What is drawn of a mechanism at n states, independent of any library: bodies and joints as
+"""Scenes of mechanisms at n states, independent of any plotting library: bodies and joints as
 surfaces of triangles that move rigidly, ropes and springs as lines. Pictures, reports and the
 viewer show the same scene.
 """
@@ -15,7 +15,7 @@ from .._constraints._driver import ServoRows
 from .._geometry import ANGLE
 from .._reactions import Reactions
 from .._system import AbstractSystem, MultibodySystem
-from ._contacts import contact_solid, Setting
+from ._contacts import contact_solid, ContactContext
 from ._generated import (
     body_solids,
     curve_of,
@@ -366,7 +366,7 @@ class _Drawing:
             at = hold.marker.rotation[0].T @ (middle - hold.marker.origin[0])
             colour = self._colours.get(hold.owner, PALETTE[0])
             made = contact_solid(
-                shape, Setting(self._planar, self._sizes.height, colour, extent, at)
+                shape, ContactContext(self._planar, self._sizes.height, colour, extent, at)
             )
             if made is None or not hold.rigid:
                 continue
@@ -473,8 +473,8 @@ class _Drawing:
 
     @staticmethod
     def _carrier(joint: DrawnJoint) -> int:
-        """Which of two bodies carries the guide: of a point on a line the second, else the ground,
-        else the first."""
+        """Index of the body that carries the guide: the second for a point on a line, else the
+        ground, else the first."""
         if joint.kind == "point_on_line":
             return 1
         return 1 if joint.holds[1].owner == GROUND else 0
@@ -494,7 +494,7 @@ class _Drawing:
         return height, (max(layers) + min(layers)) / 2
 
     def _foot(self, hold: Hold, joint: DrawnJoint) -> None:
-        """What a joint stands on, or hangs from where its body lies below it."""
+        """Draw the bearing block of a joint on the ground; above it, if its body hangs below."""
         sizes, down = self._sizes, self._down
         other = next(x for x in joint.holds if x.owner != GROUND)
         places = [x.marker.origin[0] for x in self._holds.get(other.site, ())]

@@ -140,6 +140,7 @@ def _mesh(path: str, changed: int) -> tuple[np.ndarray, np.ndarray, Colour | Non
             optional("collada", "import")
         made: Any = trimesh.load(path, force="mesh")
         vertices, faces = np.array(made.vertices, float), np.array(made.faces, int)
+    # (Readers of meshes raise whatever their format's library does.)
     except Exception as error:
         raise ValueError(f"the mesh {path!r} cannot be read: {error}.") from None
     if not len(faces) or not np.all(np.isfinite(vertices)):

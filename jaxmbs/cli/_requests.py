@@ -156,7 +156,7 @@ class Flexibility(NamedTuple):
 
 
 class Holonomy(NamedTuple):
-    """Which constraints are holonomic or depend on time."""
+    """Find holonomic and time-dependent constraints."""
 
     model: ModelArgument
     time: _Time = 0.0

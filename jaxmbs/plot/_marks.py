@@ -13,7 +13,7 @@ from .._verdict import NOT_UNIQUE, UNIQUE
 
 
 class Mark(NamedTuple):
-    """How a verdict is drawn, and named in the legend; `size` in points."""
+    """Marker of a verdict and its label in the legend; `size` in points."""
 
     label: str
     marker: str

@@ -302,8 +302,8 @@ def _along_positive(vectors: Float[np.ndarray, "*n 3"]) -> Float[np.ndarray, "*n
 
 
 class SharingPlane(NamedTuple):
-    """What is shared is across one plane: changes of forces lie along its `normal` (3,), those of
-    torques in it.
+    """Plane across which all loads are shared: changes of forces lie along its `normal` (3,),
+    those of torques in it.
 
     `forces`: is any force shared? `torques`: the number of directions of shared torques. One
     direction alone, of no force, is that of `normal`.

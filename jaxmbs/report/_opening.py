@@ -41,7 +41,7 @@ WITH = {
 
 
 def trust_of(contents: Contents) -> Trust:
-    """Which reactions are unique, of all states."""
+    """Verdicts of all reactions over all states."""
     names, verdicts = contents.reactions.names, contents.joint_verdicts
     if not names:
         return Trust(("There is no joint or driver whose force could be shown.",))
@@ -95,7 +95,7 @@ _EVERYTHING = "everything"
 
 
 def _parts(contents: Contents, names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """What is not unique of these joints, and of whom: components along the world's axes."""
+    """Components that are not unique (world axes), each group with its joints."""
     found: dict[str, list[str]] = {}
     for name in names:
         own = _components(contents, contents.reactions.names.index(name))
@@ -453,7 +453,7 @@ def peak_table(contents: Contents) -> Table:
 
 
 def _rank(force: Peak | None, torque: Peak | None) -> tuple[bool, float, float]:
-    """By which joints are sorted."""
+    """Sort key of joints."""
     sizes = [0.0 if p is None or p.size is None else p.size for p in (force, torque)]
     both = [p for p in (force, torque) if p is not None]
     return not all(p.unique.all() for p in both), -sizes[0], -sizes[1]
@@ -500,8 +500,8 @@ def _coordinate_words(contents: Contents, constraint: int) -> str:
 
 
 def largest_words(contents: Contents) -> str:
-    """Which joint has the largest force and which the largest torque, of all that are unique at all
-    states, and whether others may have more."""
+    """Joints with the largest force and torque among those that are unique at all states, and
+    whether others may exceed them."""
     times, names = np.asarray(contents.trajectory.times), contents.reactions.names
     told, open_ = [], False
     for what, unit in (("force", "N"), ("torque", "N m")):

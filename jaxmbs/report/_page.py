@@ -84,7 +84,7 @@ _STEADY = 1e-5
 
 
 def _spread(spread: Spread) -> dict[str, Any]:
-    """How many directions there are, and these where they are one or two; three are all."""
+    """Number of directions, and the directions themselves where there are one or two."""
     few = np.any((spread.count > 0) & (spread.count < 3), axis=0)
     kept = np.argwhere(few)
     there = np.arange(2) < spread.count[..., None]
@@ -151,7 +151,7 @@ def opening_words(contents: Contents) -> list[str]:
 
 
 def drawing_words(contents: Contents) -> str:
-    """What the drawing leaves out, in a sentence; empty if nothing."""
+    """A sentence on simplified surfaces; empty without any."""
     count = lightened(contents.scene)[1]
     if not count:
         return ""

@@ -14,7 +14,7 @@ from ..report._contents import Contents
 
 
 class Shown(enum.Enum):
-    """What is drawn of reactions, in the words of the page."""
+    """Quantities that arrows can show, in the words of the page."""
 
     FORCES = "forces"
     TORQUES = "torques"
@@ -35,7 +35,7 @@ Segments = Float[np.ndarray, "n 2 3"]
 
 
 class Loads(NamedTuple):
-    """What is drawn of reactions: segments in space (m).
+    """Segments that show reactions (m).
 
     - `arrows`: what is unique, from where it acts; `doubtful`: the same at a state whose ranks are
       marginal.
@@ -80,7 +80,7 @@ def largest_of(contents: Contents, shown: Shown) -> float:
 def loads_of(
     contents: Contents, state: int, shown: Shown, size: float, largest: float | None = None
 ) -> Loads:
-    """What is drawn of a state.
+    """Segments of one state.
 
     **Arguments:** `size`: the diagonal of the scene (m); `largest`: as of `largest_of`, where it is
     known.

@@ -68,7 +68,7 @@ class Picture(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """What is shown: a picture, which of its states, and the values of all controls there."""
+    """The picture on display, the index of its state, and the values of all controls there."""
 
     picture: Picture
     state: int
@@ -121,7 +121,7 @@ class Session:
 
     @property
     def state(self) -> int:
-        """Which state of it."""
+        """Index of the state on display."""
         return self._moment.state
 
     @property
@@ -229,7 +229,7 @@ class Session:
             self.message = str(error)
 
     def _system(self) -> MultibodySystem:
-        """That of the model with the numbers that are set; drivers move as the model has them."""
+        """System of the model with the current parameters and the model's own driver motions."""
         own = {name: x for name, x in self._case(self.values).items() if name in self._file}
         return with_values(self._subject.model, own)[0].system()
 

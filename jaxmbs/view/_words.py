@@ -68,7 +68,7 @@ def component_words(contents: Contents, state: int, k: int) -> str:
 
 
 def _in_doubt(contents: Contents, state: int, words: str) -> str:
-    """What is unique, at a state whose ranks may be marginal."""
+    """Words of a unique quantity, marked where the rank decision is marginal."""
     return f"{words} (in doubt)" if bool(contents.solvability.doubtful[state]) else words
 
 
@@ -102,7 +102,7 @@ def _number(value: float, component: Component) -> str:
 
 
 def head_html(session: Session) -> str:
-    """What is wrong, if anything, and what holds at the state that is shown."""
+    """Messages, and the verdicts of the state that is shown."""
     picture = session.picture
     lines = sentences_of(picture.contents, session.state)
     lines += picture.contents.bands.notes
@@ -126,7 +126,7 @@ _TABLE = "border-collapse:collapse;width:100%"
 
 
 def table_html(session: Session) -> str:
-    """What every joint and driver exerts on its second body."""
+    """Table of the reactions of all joints and drivers on body 2."""
     contents, state = session.picture.contents, session.state
     looks, rows = looks_of(contents, state), []
     for constraint, name in enumerate(contents.reactions.names):
@@ -136,8 +136,8 @@ def table_html(session: Session) -> str:
 
 
 def reaction_rows(contents: Contents, state: int, constraint: int) -> list[tuple[str, str]]:
-    """What a constraint exerts: titles, and numbers or words. A vector that is unique stands in one
-    row, and components of which the same is to be said in another."""
+    """Rows of a constraint's reaction: titles, and numbers or words. A unique vector takes one row,
+    and so do components with the same words."""
     rows = []
     groups: dict[tuple[str, str], list[int]] = {}
     for k, component in enumerate(contents.components):

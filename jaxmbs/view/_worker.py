@@ -70,7 +70,7 @@ class Worker:
         self._clock.begin(float(times[begin]), speed)
 
     def end(self) -> None:
-        """Stop, when what is being done is done."""
+        """Stop after the current task."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -92,7 +92,7 @@ class Worker:
                 except Exception as error:
                     # Nobody waits for an answer: the page says it, and goes on.
                     traceback.print_exc()
-                    self._session.message = f"This failed, by an error of the program: {error}"
+                    self._session.message = f"Internal error: {error}"
 
     def _work(self, values: Mapping[str, float], tasks: Sequence[Callable[[], None]]) -> None:
         for task in tasks:
