@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Sections of docs/guide/messages.md, by what their messages contain. (The texts of `RESULTS` have
-# sections of their own.)
+# sections of their own. Messages that end with a command to copy name none.)
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "is not closed at": "not-closed",
@@ -30,7 +30,6 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "must be a quaternion of length 1": "quaternion",
         "must be positive definite": "inertia",
         "breaks the triangle inequality": "inertia",
-        "install the extra with": "extra",
         "at the precision of the": "precision",
         "not certified:": "not-certified",
     }
